@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands_here import said
 
 from docmind_lab.findings.study import Study
 from docmind_lab.views.cli import main
@@ -21,14 +22,6 @@ documents = "handbook"
 alternative = ["unguarded", "A", "B"]
 decision_timeout_s = [10, 20]
 """
-
-
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    """The exit code, what was printed, and what was complained of."""
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    out, err = capsys.readouterr()
-    return int(ended.value.code or 0), out, err
 
 
 @pytest.fixture(scope="module")

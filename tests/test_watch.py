@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 from scipy import stats
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.common")
+from commands_here import said
 from golden import assert_golden
 from held_graphs import Notes, two_nodes
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
@@ -26,7 +26,6 @@ from docmind_lab.findings.diff import StudyDiff
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.watch import read_enforced_calls, runs_of_calls, watch
 from docmind_lab.tables.records import TABLES
-from docmind_lab.views.cli import main
 from docmind_lab.views.telemetry import Telemetry
 
 # The calls that are answered take some 10 ms of the machine, all together.
@@ -36,17 +35,6 @@ LIMIT_S = 1.0
 @pytest.fixture
 def production() -> Production:
     return Production()
-
-
-@pytest.fixture
-def cli(capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    def run(*words: Any) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            main([str(word) for word in words])
-        printed = capsys.readouterr()
-        return int(ended.value.code or 0), printed.out, printed.err
-
-    return run
 
 
 def calls_of(production: Production, folder: Path) -> pd.DataFrame:
@@ -262,7 +250,7 @@ def test_calls_that_no_deadline_ended_leave_nothing_to_compare() -> None:
 
 
 def test_spans_of_several_graphs_are_refused_until_one_is_chosen(
-    tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("support", "sales"):
         other = Production(name)
@@ -270,14 +258,14 @@ def test_spans_of_several_graphs_are_refused_until_one_is_chosen(
             other.telemetry(result_of(answer))
         other.write(tmp_path / f"{name}.jsonl")
     study_with(shares(90, 100)).save(tmp_path / "study")
-    code, _, error = cli("watch", tmp_path / "study", "--spans", tmp_path)
+    code, _, error = said(capsys, "watch", tmp_path / "study", "--spans", tmp_path)
     assert (code, error) == (
         2,
         "docmind-lab: the spans are of 2 graphs (sales, support); choose one with --workflow\n",
     )
-    code, printed, _ = cli("watch", tmp_path / "study", "--spans", tmp_path, "--workflow", "sales")
+    code, printed, _ = said(capsys, "watch", tmp_path / "study", "--spans", tmp_path, "--workflow", "sales")
     assert (code, printed.splitlines()[0]) == (0, "20 enforced calls of sales beside study made-up.")
-    code, _, error = cli("watch", tmp_path / "study", "--spans", tmp_path, "--workflow", "sails")
+    code, _, error = said(capsys, "watch", tmp_path / "study", "--spans", tmp_path, "--workflow", "sails")
     assert (code, error) == (2, "docmind-lab: --workflow: no call is of 'sails'; choose among sales, support\n")
 
 
@@ -285,31 +273,31 @@ def test_spans_of_several_graphs_are_refused_until_one_is_chosen(
 
 
 def test_the_command_prints_the_verdict_and_has_all_measures_as_json(
-    production: Production, tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+    production: Production, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for result in results_of(shares(300, 400)):
         production.telemetry(result)
     path = production.write(tmp_path / "traces.jsonl")
     study_with(shares(900, 1000)).save(tmp_path / "study")
     words = ("watch", tmp_path / "study", "--spans", path)
-    code, printed, error = cli(*words)
+    code, printed, error = said(capsys, *words)
     assert (code, error) == (0, "")
     assert printed.splitlines()[0] == "400 enforced calls of support beside study made-up."
     assert "E hybrid (20 s decision timeout): answered in time 0.90 → 0.75" in printed
-    assert cli(*words, "--fail-if-worse")[0] == 1
-    code, printed, _ = cli(*words, "--json")
+    assert said(capsys, *words, "--fail-if-worse")[0] == 1
+    code, printed, _ = said(capsys, *words, "--json")
     answer = json.loads(printed)
     assert answer["verdict"] == "regressed"
     assert [row["measure"] for row in answer["effects"]] == ["answered_in_time", "caller_overrun_s"]
 
 
 def test_fail_if_worse_fails_too_where_nothing_could_be_compared(
-    production: Production, tmp_path: Path, cli: Callable[..., tuple[int, str, str]]
+    production: Production, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     production.telemetry(result_of(True, alternative="hard_timeout"))
     path = production.write(tmp_path / "traces.jsonl")
     study_with(shares(9, 10)).save(tmp_path / "study")
-    code, printed, _ = cli("watch", tmp_path / "study", "--spans", path, "--fail-if-worse")
+    code, printed, _ = said(capsys, "watch", tmp_path / "study", "--spans", path, "--fail-if-worse")
     assert code == 1
     assert "In production only: B hard timeout (20 s decision timeout)" in printed
 

@@ -197,9 +197,9 @@ def scorecard(runs: pd.DataFrame) -> Scorecard:
     places, judged = _options(table, arms)
     seeds, control = len(sums), (arms["alternative"] == CONTROL).to_numpy()
     # Each seed drawn once, and seeds drawn with replacement.
-    measured = means_of(sums, np.ones((1, seeds)), control)[0]
+    measured = _means_of(sums, np.ones((1, seeds)), control)[0]
     draws = np.random.default_rng(_SEED).multinomial(seeds, np.full(seeds, 1 / seeds), _RESAMPLES).astype(np.float64)
-    scores, drawn_scores = scores_of(measured), scores_of(means_of(sums, draws, control))
+    scores, drawn_scores = _scores_of(measured), _scores_of(_means_of(sums, draws, control))
 
     def options_with(perf: Matrix) -> Matrix:
         """Return the scores of the options, with this Perf of all arms, which is on its last axis."""
@@ -297,7 +297,7 @@ def _sums(frame: pd.DataFrame, arms: pd.DataFrame) -> Matrix:
     return by_seed.to_numpy(dtype=np.float64).reshape(-1, len(arms), len(values.columns))
 
 
-def means_of(sums: Matrix, times_drawn: Matrix, control: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Matrix:
+def _means_of(sums: Matrix, times_drawn: Matrix, control: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> Matrix:
     """Return the components of resampled seeds, draw × arm × component.
 
     Args:
@@ -313,7 +313,7 @@ def means_of(sums: Matrix, times_drawn: Matrix, control: np.ndarray[tuple[int], 
     return np.where(np.isfinite(means).all(axis=-2, keepdims=True), means, np.nan)
 
 
-def scores_of(means: Matrix) -> Matrix:
+def _scores_of(means: Matrix) -> Matrix:
     """Return the score of each component, 0 to 10, NaN if not measured. means: components on the last axis."""
     zero, best = (np.array([getattr(each, end) for each in COMPONENTS.values()]) for end in ("zero", "best"))
     return np.asarray(10.0 * np.clip((means - zero) / (best - zero), 0.0, 1.0))

@@ -5,5 +5,5 @@ cli        docmind-lab
 panels     interactive views in notebooks; they show reports
 reports    a study as one page
 telemetry  spans of runs
-diagnosis  whether this machine is in order, and whether a program finds the simulated services
+diagnosis  whether this machine is in order
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import signal
 import subprocess
@@ -29,8 +28,6 @@ from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own.programs import own_program
-from docmind_lab.views.cli import main
-from docmind_lab.views.diagnosis import diagnose_program
 
 SUPPORT = Path(__file__).parents[1] / "support"
 BUDGET_S = 1.5
@@ -235,48 +232,3 @@ def _at_work(program: Path) -> bool:
 def _command_lines() -> list[str]:
     found = psutil.process_iter(["cmdline", "status"])
     return [" ".join(one.info["cmdline"] or ()) for one in found if one.info["status"] != psutil.STATUS_ZOMBIE]
-
-
-# ---- doctor
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize(
-    ("command", "verdict", "says"),
-    [
-        (python_program("plain", "{timeout}"), "ok", r"answered in \d+\.\d s, with 1 request to a model"),
-        (python_program("silent"), "failed", "no request of it reached the simulated services"),
-        (python_program("failing"), "failed", "no such thing as a model"),
-    ],
-    ids=["plain", "silent", "failing"],
-)
-def test_doctor_asks_a_program_one_question_and_says_what_it_did(command: list[str], verdict: str, says: str) -> None:
-    checks = {check.subject: check for check in diagnose_program(command, [QUESTION], 10.0)}
-    assert (checks["one question"].verdict, bool(re.search(says, checks["one question"].finding))) == (verdict, True)
-    assert bool(checks["one question"].remedy) == (verdict == "failed")
-    assert checks["program"].verdict == "ok"
-    assert "OPENAI_BASE_URL" in checks["variables"].finding
-    assert checks["own timeout"].verdict == ("ok" if "{timeout}" in command else "note")
-
-
-@pytest.mark.parametrize(
-    ("words", "says"),
-    [
-        (
-            ["--command", "no-such-program-anywhere", "--inputs", "INPUTS"],
-            "no program 'no-such-program-anywhere' is found",
-        ),
-        (["--command", sys.executable], "--command without --inputs"),
-        (["--command", sys.executable, "--graph", "a:b"], "graph and command name 2 systems"),
-        (["--command", sys.executable, "--inputs", "INPUTS", "--slack", "1"], "--slack is not for a program"),
-    ],
-)
-def test_doctor_refuses_in_one_line_what_is_not_of_a_program(
-    words: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    inputs = tmp_path / "inputs.jsonl"
-    inputs.write_text(json.dumps(QUESTION) + "\n", encoding="utf-8")
-    with pytest.raises(SystemExit) as ended:
-        main(["doctor", *(word.replace("INPUTS", str(inputs)) for word in words)])
-    (only,) = capsys.readouterr().err.splitlines()
-    assert (ended.value.code, says in only) == (2, True)

@@ -7,12 +7,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from golden import assert_golden
-from made_up_findings import LETTERS, four_options, late, left_alone, table
+from made_up_findings import four_options, late, left_alone, table
 from sample_runs import concatenated, sample_run
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings import Scorecard, scorecard
-from docmind_lab.findings.scorecard import COMPONENTS, means_of, scores_of
 
 # What A would be like if its deadline hardly held and much went on afterwards.
 BAD_A = {"caller_overrun_s": 3.0, "busy_after_deadline_s": 5.0, "source_recall": 0.0, "outcome": "timed_out"}
@@ -41,20 +40,12 @@ def test_every_scorecard_is_the_one_that_was_read() -> None:
     texts = {}
     for name, each in runs.items():
         card = scorecard(each)
-        numbers = [frame.to_csv(index=False, float_format="%.5g") for frame in (card.totals, card.simplex)]
+        numbers = [
+            frame.to_csv(index=False, float_format="%.5g") for frame in (card.totals, card.components, card.simplex)
+        ]
         texts[name] = "\n".join([card.markdown(), *numbers])
         assert card.text().splitlines()[0] in card._repr_html_()
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
-
-
-def test_every_component_is_there_with_what_was_measured_and_its_score() -> None:
-    card = card_of(D={"caller_overrun_s": 2.0})
-    assert len(card.components) == len(COMPONENTS) * (len(LETTERS) + 1)
-    for arm, frame in card.components.groupby("option"):
-        perf = card.totals.set_index("option").loc[arm, "perf_measured"]
-        assert frame["score"].mean() == pytest.approx(perf)
-    d = card.components.query("alternative == 'stop_flag' and component == 'overrun'").iloc[0]
-    assert (d["measured"], d["score"]) == (pytest.approx(0.5), pytest.approx(5.0))
 
 
 def test_a_decision_that_changes_is_found_with_the_weights_under_which_it_does() -> None:
@@ -141,11 +132,6 @@ def test_what_is_not_known_of_one_arm_is_not_measured_for_any_and_leaves_its_wei
     assert "Not measured here, its weight left to the others: late_work." in card.sentences
 
 
-def test_a_score_goes_in_a_straight_line_and_stops_at_its_ends() -> None:
-    score = scores_of(np.array([[0.75, 0.1, 0.5, 0.3], [0.0, 1.9, 9.0, 1.4], [1.0, 0.0, 0.0, 1.0]]))
-    assert score.tolist() == [pytest.approx([7.5, 9.0, 5.0, 3.0]), [0.0, 0.0, 0.0, 10.0], [10.0] * 4]
-
-
 def test_arms_that_met_other_questions_are_not_compared() -> None:
     runs = four_options(4)
     with pytest.raises(ConfigurationError, match=r"D stop flag has not met 1 of the 4 seeds"):
@@ -154,16 +140,6 @@ def test_arms_that_met_other_questions_are_not_compared() -> None:
         scorecard(table(left_alone(0), late("cooperative", 0), late("cooperative", 0)))
     with pytest.raises(ConfigurationError, match="runs has no control"):
         scorecard(table(late("cooperative", 0)))
-
-
-def test_a_seed_drawn_twice_counts_as_two_of_it_would() -> None:
-    # Six seeds, an arm beside the control: in time, overrun, late work, recall returned and at the deadline, runs.
-    sums = np.ones((6, 2, 6))
-    sums[:, 0, 2] = (0, 0.5, 0, 0.5, 0, 0.5)
-    control = np.array([False, True])
-    assert means_of(sums, np.full((1, 6), 2.0), control) == pytest.approx(means_of(sums, np.ones((1, 6)), control))
-    first = means_of(sums, np.array([[2.0, 1, 1, 1, 1, 0]]), control)[0]
-    assert first[0, 2] == pytest.approx((2 * 0 + 2 * 0.5) / 6)
 
 
 def test_several_conditions_count_alike_in_multiples_of_their_budgets() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
-from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from golden import assert_golden
 from matplotlib.axes import Axes
 from sample_calls import call
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
+from well_formed import assert_well_formed
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.study import Study
@@ -125,19 +125,7 @@ def test_a_page_is_read_in_order_by_who_cannot_see_it() -> None:
 
 
 def test_every_element_of_a_page_is_closed() -> None:
-    class Balanced(HTMLParser):
-        open_tags: list[str] = []  # noqa: RUF012 - one parser
-
-        def handle_starttag(self, tag: str, attrs: object) -> None:
-            if tag not in ("meta", "img", "br"):
-                self.open_tags.append(tag)
-
-        def handle_endtag(self, tag: str) -> None:
-            assert self.open_tags.pop() == tag
-
-    parser = Balanced()
-    parser.feed(as_html(whole()))
-    assert parser.open_tags == []
+    assert_well_formed(as_html(whole()))
 
 
 def test_a_page_has_a_dark_theme_and_a_way_to_print() -> None:

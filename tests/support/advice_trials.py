@@ -213,7 +213,7 @@ LIMITS: dict[str, Callable[[np.random.Generator, int, float, float], np.ndarray]
 
 def what_ifs(kind: str, count: int = 100, seed: int = 9) -> Advice:
     """The interval of a what-if has the true share in time, where runs were cut as `kind` says."""
-    from docmind_lab.findings.what_if.good_shares import in_time_shares
+    from docmind_lab.findings.what_if.shares_in_time import in_time_shares
     from docmind_lab.tables.traces.trace_tables import TracedRun, Traces
 
     rng = np.random.default_rng(seed)

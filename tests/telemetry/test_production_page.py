@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.common")
+from commands_here import said
 from held_graphs import two_nodes
 from opentelemetry.sdk.metrics import MeterProvider
 from production_calls import Production, result_of, shares, study_with
 
 import docmind_lab as dl
 from docmind_lab.core import telemetry_names
-from docmind_lab.views.cli import main
 
 ROOT = Path(__file__).parents[2]
 WHOLE = (ROOT / "docs" / "telemetry.md").read_text(encoding="utf-8")
@@ -50,11 +50,9 @@ def test_the_snippets_run(here: Path) -> None:
 
 def test_the_output_is_the_programs(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (command, shown) = re.findall(r"```\n\$ docmind-lab (watch .*?)\n(.*?)```", PAGE, re.DOTALL)[0]
-    with pytest.raises(SystemExit) as ended:
-        main(command.split())
-    assert ended.value.code == 0
+    code, out, _ = said(capsys, *command.split())
     # Sentences are wrapped on the page.
-    assert shown.split() == capsys.readouterr().out.split()
+    assert (code, out.split()) == (0, shown.split())
 
 
 def test_the_names_are_those_of_the_code() -> None:

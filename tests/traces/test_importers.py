@@ -33,7 +33,7 @@ EXPORTS = Path(__file__).parent / "exports"
 BEGAN_NS = 1_700_000_000_000_000_000
 
 
-_IDS = ["trace_id", "source", "span_id", "parent_id", "after"]
+_IDS = ["trace_id", "source", "span_id", "parent_id"]
 
 
 def told(traces: Traces) -> str:

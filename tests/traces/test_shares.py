@@ -12,11 +12,11 @@ from scipy import stats
 from timed_runs import timed_run
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.what_if.good_shares import good_shares, in_time_shares, predicted_shares
+from docmind_lab.findings.what_if.shares_in_time import in_time_shares, predicted_shares
 from docmind_lab.statistics.answer_times import AnswerTimes
 from docmind_lab.statistics.completion_curves import aalen_johansen
 from docmind_lab.statistics.shares import share_interval
-from docmind_lab.tables.traces.trace_tables import TracedRun, Traces
+from docmind_lab.tables.traces.trace_tables import Traces
 
 
 def runs_of(durations: list[tuple[str, float]], cut_at_s: float = np.inf, outcome: str = "answered") -> Traces:
@@ -221,40 +221,3 @@ def test_a_prediction_for_few_sessions_is_wider_than_for_many() -> None:
     assert ((few["high"] - few["low"]) > (many["high"] - many["low"])).all()
     with pytest.raises(ConfigurationError, match="sessions is 0"):
         predicted_shares(traces, TIMEOUTS, 0, 0.95)
-
-
-# ---- whether results were good: what is not known is not nothing
-
-
-TEN = [timed_run(number, 10.0 * (number + 1), succeeded=float(number % 2)) for number in range(10)]
-DO_NOT_SAY = [timed_run(number, 5.0) for number in range(20, 40)]
-
-
-@pytest.mark.parametrize(
-    ("runs", "shares"),
-    [
-        pytest.param(TEN, {10: 0, 20: 0.1, 59: 0.2, 60: 0.3, 100: 0.5}, id="good from its end, if it succeeded"),
-        pytest.param(
-            [*TEN[:9], timed_run(9, 100.0, succeeded=1.0, good_from_s=15.0)],
-            {14: 0, 15: 0.1, 20: 0.2},
-            id="good from when it says",
-        ),
-        pytest.param([*TEN, *DO_NOT_SAY], {100: 0.5}, id="left out where it does not say whether it succeeded"),
-        # Three of the ten had ended by then with one good result; the rest stands for what was cut as well.
-        pytest.param(
-            [*TEN, timed_run(30, math.inf, watched_s=35.0, succeeded=0.0)],
-            {20: 1 / 11, 100: 1 / 11 + (8 / 11) * 4 / 7},
-            id="estimated where it was cut, and not counted as bad",
-        ),
-        pytest.param(DO_NOT_SAY, {100: math.nan}, id="not known where no run says"),
-    ],
-)
-def test_which_results_are_good_by_when(runs: list[TracedRun], shares: dict[float, float]) -> None:
-    frame = good_shares(Traces.of(runs, []), np.array(list(shares), dtype=np.float64), 0.95)
-    assert list(frame["good_share"]) == pytest.approx(list(shares.values()), nan_ok=True)
-    assert set(frame["judged_runs"]) == {sum(not math.isnan(each.succeeded) for each in runs)}
-
-
-def test_the_bounds_of_the_quality_hold_the_share_and_are_those_of_sessions() -> None:
-    frame = good_shares(Traces.of(TEN, []), np.array([60.0]), 0.95).iloc[0]
-    assert (frame["good_low"], frame["good_high"]) == pytest.approx(wilson(0.3, 10 * 9 / 10, 9))

@@ -3,7 +3,7 @@
 trace_formats    traces of a file or a folder, whatever tool wrote it
 arrays           the tables as arrays, ordered by run
 outcomes         what becomes of each run under a rule at each deadline, for all runs at once
-good_shares      the share of runs in time, with intervals by session
+shares_in_time   the share of runs in time, with intervals by session
 answers          what a replay answers, as rows
 what_if          the answer: how long, enforced how, and what would be left behind
 trace_agreement  how far a replay agrees with runs that were really made

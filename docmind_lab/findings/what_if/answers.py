@@ -15,8 +15,8 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.findings.study import Study
-from docmind_lab.findings.what_if.good_shares import predicted_shares
 from docmind_lab.findings.what_if.outcomes import ENDINGS, Replay, RunOutcomes
+from docmind_lab.findings.what_if.shares_in_time import predicted_shares
 from docmind_lab.statistics.interval import Floats
 from docmind_lab.tables.frames import blank_row, to_frame, with_dtypes
 from docmind_lab.tables.records import TABLES
@@ -29,15 +29,13 @@ class Answers:
     """What would have become of recorded runs under each alternative at each decision timeout.
 
     frame: one row per alternative and decision timeout. Columns: arm, alternative, alternative_options,
-    decision_timeout_s; runs, sessions, known_runs (those a trace can say of); in_time (runs), share, low, high (of
-    all runs, by session), observed_share (share of runs of which it was observed; the rest had been cut before, and
-    is estimated from the runs that went on longer), known_until_s (past it too few runs were watched: the share is
-    NaN, and lies between low and 1; inf where all is known); judged_runs (runs that say whether they succeeded),
-    good_share, good_low, good_high (share of those whose result was good by then, by session); partial, timed_out,
-    failed, interrupted, unfinished (runs); overran (callers back more than 50 ms late), caller_overrun_median_s and
-    caller_overrun_worst_s (of those that overran; inf: not back while the run was observed); means per run
-    calls_after, busy_after_s and tokens_after, NaN past known_until_s, lower bounds where lower_bounds is
-    True.
+    decision_timeout_s; runs, sessions, known_runs (those a trace can say of); in_time (runs), share, low, high (of all
+    runs, by session), observed_share (share of runs of which it was observed; the rest had been cut before, and is
+    estimated from the runs that went on longer), known_until_s (past it too few runs were watched: the share is NaN,
+    and lies between low and 1; inf where all is known); partial, timed_out, failed, interrupted, unfinished (runs);
+    overran (callers back more than 50 ms late), caller_overrun_median_s and caller_overrun_worst_s (of those that
+    overran; inf: not back while the run was observed); means per run calls_after, busy_after_s and tokens_after, NaN
+    past known_until_s, lower bounds where lower_bounds is True.
     """
 
     traces: Traces

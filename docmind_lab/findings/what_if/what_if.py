@@ -22,13 +22,13 @@ from docmind_lab.core.text import count_of, join_names, number, one_line, percen
 from docmind_lab.findings.choice import FEWEST_PAIRS, choose
 from docmind_lab.findings.finding import Block, Finding, MakesFinding
 from docmind_lab.findings.what_if.answers import Answers, arm_rows
-from docmind_lab.findings.what_if.good_shares import good_shares, in_time_shares
 from docmind_lab.findings.what_if.outcomes import Replay
+from docmind_lab.findings.what_if.shares_in_time import in_time_shares
 from docmind_lab.statistics.interval import Floats
 from docmind_lab.statistics.shares import runs_needed_for_share
 from docmind_lab.tables.conditions import with_arms
 from docmind_lab.tables.frames import rows_of
-from docmind_lab.tables.traces.rules import NamedRule, rules_of
+from docmind_lab.tables.traces.rules import rules_of
 from docmind_lab.tables.traces.trace_tables import Traces
 
 _DEADLINES_WHEN_LEFT_OUT: Final = 12
@@ -47,7 +47,7 @@ class WhatIf(MakesFinding, Answers):
         return tuple(
             filter(
                 None,
-                (*self._timeout_words(target), *self._good_words(target), *self._choice_words(target), *self._limits()),
+                (*self._timeout_words(target), *self._choice_words(target), *self._limits()),
             )
         )
 
@@ -90,23 +90,6 @@ class WhatIf(MakesFinding, Answers):
             "without a deadline (the control, unguarded), or give a tenth of the runs a longer limit, to know more."
         )
         return [text]
-
-    def _good_words(self, target: float) -> list[str]:
-        known = {
-            float(row["decision_timeout_s"]): row for row in rows_of(self.curve) if not math.isnan(row["good_share"])
-        }
-        if not known:
-            return []
-        last = known[max(known)]
-        most = f"{percent(last['good_share'], 1)} of {count_of(int(last['judged_runs']), 'run')} had a good result by"
-        text = f"{most} {last['decision_timeout_s']:g} s ({_bounds(last, 'good_')})"
-        enough = [each for each, row in known.items() if row["good_share"] >= target * last["good_share"] > 0]
-        if not enough or min(enough) == max(known):
-            return [f"{text}."]
-        first = known[min(enough)]
-        return [
-            f"{text}, and {percent(first['good_share'], 1)} by {min(enough):g} s already ({_bounds(first, 'good_')})."
-        ]
 
     def _choice_words(self, target: float) -> list[str]:
         """Say how to enforce the deadline, by the runs that reach it: the others are the same under any alternative."""
@@ -175,7 +158,6 @@ class WhatIf(MakesFinding, Answers):
                     "in time": [_share_or_not_known(share) for share in curve["share"]],
                     percent(self.confidence): [_bounds(row) for row in rows_of(curve)],
                     "observed": [percent(share) for share in curve["observed_share"]],
-                    **self._good_columns(curve),
                 }
             )
         rows = self.frame[self.frame["decision_timeout_s"] == decision_timeout_s]
@@ -197,15 +179,6 @@ class WhatIf(MakesFinding, Answers):
         known = {name: list(values) for name, values in columns.items() if name not in unknown}
         return pd.DataFrame(known, index=list(rows["arm"]))
 
-    def _good_columns(self, curve: pd.DataFrame) -> dict[str, list[str]]:
-        if not curve["judged_runs"].any():
-            return {}
-        bounds = [_bounds(row, "good_") for row in rows_of(curve)]
-        return {
-            "good": [_share_or_not_known(share) for share in curve["good_share"]],
-            f"{percent(self.confidence)} of good": bounds,
-        }
-
     def finding(self, target: float = 0.95) -> Finding:
         """Return tables and sentences."""
         head, *notes = repr(self.traces).splitlines()
@@ -220,7 +193,7 @@ class WhatIf(MakesFinding, Answers):
 def what_if(
     traces: Traces,
     decision_timeout_s: Sequence[float] | None = None,
-    alternatives: Sequence[str | NamedRule] | str | None = None,
+    alternatives: Sequence[str] | str | None = None,
     server_behaviour: ServerBehaviour | str = "stops",
     *,
     confidence: float = 0.95,
@@ -245,7 +218,7 @@ def what_if(
     behaviour = ServerBehaviour.named(server_behaviour) if isinstance(server_behaviour, str) else server_behaviour
     replay = Replay(traces, behaviour)
     timeouts = np.sort(np.unique(_timeouts(traces) if decision_timeout_s is None else np.asarray(decision_timeout_s)))
-    shares = in_time_shares(traces, timeouts, confidence).join(good_shares(traces, timeouts, confidence))
+    shares = in_time_shares(traces, timeouts, confidence)
     frames = [
         pd.concat(
             [shares, arm_rows(replay.under(each.rule, timeouts), timeouts, traces, shares["known_until_s"])],
@@ -291,8 +264,8 @@ def _share(row: Mapping[str, Any], words: str) -> str:
     return f"{percent(row['share'], 1)} {words}"
 
 
-def _bounds(row: Mapping[str, Any], what: str = "") -> str:
-    return f"{percent(row[f'{what}low'], 1)} to {percent(row[f'{what}high'], 1)}"
+def _bounds(row: Mapping[str, Any]) -> str:
+    return f"{percent(row['low'], 1)} to {percent(row['high'], 1)}"
 
 
 def _worst(late_s: float) -> str:

@@ -98,8 +98,8 @@ def rule_of(name: str) -> NamedRule:
     return NamedRule(level, options_of(level, variant), rule)
 
 
-def rules_of(names: str | Sequence[str | NamedRule] | None) -> tuple[NamedRule, ...]:
-    """Return the rules of several alternatives, and those given as they are.
+def rules_of(names: str | Sequence[str] | None) -> tuple[NamedRule, ...]:
+    """Return the rules of several alternatives.
 
     None means the control and all that a trace can say of. Raises: ConfigurationError as `rule_of`.
     """
@@ -109,4 +109,4 @@ def rules_of(names: str | Sequence[str | NamedRule] | None) -> tuple[NamedRule, 
         names = [name.strip() for name in names.split(",") if name.strip()]
     if not names:
         raise ConfigurationError("name at least one alternative, such as A,B,C")
-    return tuple(each if isinstance(each, NamedRule) else rule_of(each) for each in names)
+    return tuple(rule_of(each) for each in names)

@@ -50,8 +50,6 @@ class TracedRun:
     outcome: Annotated[str, "answered, failed, interrupted, or cut (by a limit).", Level((*OWN_ENDS, "cut"))]
     limit_s: Annotated[float, "The limit that cut the run; NaN where none did, or it is not known."] = NAN
     result_from_s: Annotated[float, "There was first something to return; NaN if never, or not known."] = NAN
-    good_from_s: Annotated[float, "The result was first good enough; NaN if never, or not known."] = NAN
-    succeeded: Annotated[float, "1 if the result was good in the end, 0 if not; NaN where nobody said."] = NAN
     retries: Annotated[str, "Who retries, as the table `runs` of a study has it; empty where not known."] = ""
     adapts: Annotated[
         bool, "Its agent, or a service it calls, does other things with another deadline where it is told of it."
@@ -76,7 +74,6 @@ class Span:
     input_tokens: Annotated[float, "Tokens read; NaN where not known."] = NAN
     output_tokens: Annotated[float, "Tokens written; NaN where not known."] = NAN
     model: Annotated[str, "The model that was called; empty where not known."] = ""
-    after: Annotated[str, "A JSON list: spans that had to end before this one could begin."] = "[]"
     server_started_at_s: Annotated[float, "The server received it; NaN without a server's log."] = NAN
     server_ended_at_s: Annotated[float, "The server did the last thing for it; NaN if not while anybody looked."] = NAN
     queue_wait_s: Annotated[float, "It waited so long for a slot of the server, seconds."] = 0.0
@@ -261,12 +258,14 @@ def _as_object(value: Any, where: str) -> dict[str, Any]:
 
 
 _NOT_KNOWN: Final = {"ended_at_s": NAN, "parent_id": "", "server_ended_at_s": NAN}
+# Fields that older files have, and that nothing reads any more.
+_NOT_READ: Final = ("good_from_s", "succeeded", "after")
 
 
 def _row(kind: type[Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return the values of a record by name. Raises: RecordError naming a field that cannot be used."""
     columns = {column.name: column for column in columns_of(kind)}
-    unknown = [name for name in values if name not in columns]
+    unknown = [name for name in values if name not in (*columns, *_NOT_READ)]
     if unknown:
         raise RecordError(f"{where}: {kind.__name__} has no field {unknown[0]!r}; it has {', '.join(columns)}")
     row = {}

@@ -22,20 +22,15 @@ if TYPE_CHECKING:
     from docmind_lab.services.unanswered import Unanswered
 
 _MARKS = {"ok": "ok", "failed": "FAILED", "note": "note"}
-_OF_A_PROGRAM = ("--command", "--inputs", "--decision-timeout", "--json")
-# As long as a comparison gives a program.
-_PROGRAM_LIMIT_S = 10.0
-
-
 _OF_RUNS = ("context", "config", "store", "resume", "deadline_key", "latencies", "endpoints")
 
 
-@takes("graph", "agent", "command", "inputs", *_OF_RUNS)
+@takes("graph", "agent", "inputs", *_OF_RUNS)
 def doctor(
     options: Given,
     here: typer.Context,
     decision_timeout: Annotated[
-        float | None, typer.Option(help="The budget of one run, in seconds; 20 when left out, 10 for a program.")
+        float | None, typer.Option(help="The budget of one run, in seconds; 20 when left out.")
     ] = None,
     slack: Annotated[
         float | None,
@@ -56,34 +51,18 @@ def doctor(
 
     With --graph or --agent: say which alternatives keep the deadline on it, and what stands in the way.
     Exit code 1: none does, or answers were made up, since no simulated service gives them.
-    With --command: say whether a program is found, and what it does with one question.
     """
-    own = [name for name in ("graph", "agent", "command") if name in options]
-    sources = {str(each.opts[0]): here.get_parameter_source(str(each.name)) for each in here.command.params}
-    options_used = [option for option, source in sources.items() if source is not None and source.name != "DEFAULT"]
-    if own == ["command"]:
-        for name in (name for name in options_used if name not in _OF_A_PROGRAM):
-            raise ConfigurationError(f"{name} is not for a program, which --command names; leave it out")
-        _check_program(options["command"], options.get("inputs", ""), decision_timeout, as_json)
-        return
-    if not own:
-        for name in (name for name in options_used if name != "--json"):
-            raise ConfigurationError(f"{name} is for a graph of your own: name it with --graph")
+    if not {"graph", "agent"} & options.keys():
+        sources = {str(each.opts[0]): here.get_parameter_source(str(each.name)) for each in here.command.params}
+        for option, source in sources.items():
+            if source is not None and source.name != "DEFAULT" and option != "--json":
+                raise ConfigurationError(f"{option} is for a graph of your own: name it with --graph")
         _run_checks(as_json)
         return
     options["latencies"] = ",".join(options["latencies"]) if "latencies" in options else None
     values = {"decision_timeout_s": decision_timeout, "slack_s": slack, "alternatives": alternatives or None}
     arguments = nouns_of(options) | {name: value for name, value in values.items() if value is not None}
     _examine(arguments, as_json, verbose, write_endpoints)
-
-
-def _check_program(command: str, inputs: str, limit_s: float | None, as_json: bool) -> None:
-    if not inputs:
-        raise ConfigurationError("--command without --inputs: name a file with one question in each line")
-    load_settings()
-    from docmind_lab.views.diagnosis import diagnose_program  # noqa: PLC0415 - slow, --help needs it not
-
-    _print_checks(diagnose_program(command, inputs, _PROGRAM_LIMIT_S if limit_s is None else limit_s), as_json)
 
 
 def _run_checks(as_json: bool) -> None:

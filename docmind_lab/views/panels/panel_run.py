@@ -7,8 +7,6 @@ import functools
 from dataclasses import dataclass
 from typing import Literal
 
-import pandas as pd
-
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.text import one_line
 from docmind_lab.experiments.comparison.comparison import Comparison
@@ -16,32 +14,9 @@ from docmind_lab.experiments.comparison.comparison_run import comparison_manifes
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
-from docmind_lab.tables.frames import to_frame
 from docmind_lab.views.panels.panel_settings import PanelChoice
 
 SweepState = Literal["running", "done", "stopped", "failed"]
-
-
-class SweepTables:
-    """The three tables of measured runs, each made when it is first used."""
-
-    def __init__(self, measured: tuple[MeasuredRun, ...]) -> None:
-        self._measured = sorted(measured, key=lambda item: item.run.run_id)
-
-    @functools.cached_property
-    def runs(self) -> pd.DataFrame:
-        """The table of runs, one row per run."""
-        return to_frame("runs", [item.run for item in self._measured])
-
-    @functools.cached_property
-    def calls(self) -> pd.DataFrame:
-        """The table of calls, one row per attempt and point of view."""
-        return to_frame("calls", [call for item in self._measured for call in item.calls])
-
-    @functools.cached_property
-    def events(self) -> pd.DataFrame:
-        """The table of events, one row per event."""
-        return to_frame("events", [event for item in self._measured for event in item.events])
 
 
 @dataclass(frozen=True)
@@ -60,9 +35,9 @@ class PanelRun:
     error: Exception | None = None
 
     @functools.cached_property
-    def tables(self) -> SweepTables:
-        """The tables of the runs that are done."""
-        return SweepTables(self.measured)
+    def tables(self) -> Study:
+        """The tables of the runs that are done, with as much of a manifest as their title takes."""
+        return Study.of(self.measured, {"design": {"seed": self.choice.seed}})
 
     @functools.cached_property
     def comparison(self) -> Comparison:
@@ -71,10 +46,9 @@ class PanelRun:
 
     def study(self) -> Study:
         """Return the study of the runs that are done: what `compare` returns, once all of them are."""
-        tables = self.tables
         is_complete = len(self.measured) == self.total
         manifest = comparison_manifest(self.comparison, self.settings, complete=is_complete)
-        return Study(runs=tables.runs, calls=tables.calls, events=tables.events, manifest=manifest)
+        return dataclasses.replace(self.tables, manifest=manifest)
 
 
 def status_of(sweep: PanelRun) -> str:

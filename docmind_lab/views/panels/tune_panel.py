@@ -229,7 +229,6 @@ class TunePanel(ChoiceTraits):
         if not sweep.measured:
             return
         view, began_at = self.tabs.view, time.monotonic()
-        self.tabs.manifest = {"design": {"seed": sweep.choice.seed}}
         content = self.tabs.draw(sweep.tables)
         with self._screen:
             now = time.monotonic()

@@ -55,10 +55,8 @@ def _ticks(result: WhatIf) -> list[float]:
 def _draw_shares(ax: Axes, result: WhatIf, target: float) -> None:
     curve = result.curve
     at_s = curve["decision_timeout_s"].to_numpy()
-    _draw_band(ax, curve, "")
+    _draw_band(ax, curve)
     ax.plot(at_s, curve["share"], color=look.INK, linewidth=1.4, marker="o", markersize=3.5)
-    if curve["judged_runs"].any():
-        _draw_good(ax, curve)
     ax.axhline(target, color=look.RULE, linewidth=0.9, linestyle=(0, (4, 2)))
     best = result.smallest(target)
     if not math.isnan(best):
@@ -70,13 +68,12 @@ def _draw_shares(ax: Axes, result: WhatIf, target: float) -> None:
     look.note(ax, f"band: {result.confidence:.0%}, by session", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
 
 
-def _draw_band(ax: Axes, curve: pd.DataFrame, what: str, alpha: float = 0.15) -> None:
+def _draw_band(ax: Axes, curve: pd.DataFrame) -> None:
     """Draw the interval of a share; hatched and named where the share is not known."""
-    at_s, share = curve["decision_timeout_s"].to_numpy(), curve[f"{what}share"]
-    low, high = curve[f"{what}low"].to_numpy(), curve[f"{what}high"].to_numpy()
-    known = share.notna().to_numpy()
-    ax.fill_between(at_s[known], low[known], high[known], color=look.INK, alpha=alpha, linewidth=0)
-    if known.all() or what:
+    at_s, known = curve["decision_timeout_s"].to_numpy(), curve["share"].notna().to_numpy()
+    low, high = curve["low"].to_numpy(), curve["high"].to_numpy()
+    ax.fill_between(at_s[known], low[known], high[known], color=look.INK, alpha=0.15, linewidth=0)
+    if known.all():
         return
     until_s = float(curve["known_until_s"].iloc[0])
     unknown_s = [max(until_s, at_s[known][-1]) if known.any() else until_s, *at_s[~known]]
@@ -84,20 +81,6 @@ def _draw_band(ax: Axes, curve: pd.DataFrame, what: str, alpha: float = 0.15) ->
     ax.fill_between(unknown_s, floor, 1.0, facecolor="none", edgecolor=look.RULE, hatch="//", alpha=0.4, linewidth=0)
     middle = ((float(unknown_s[0]) * float(unknown_s[-1])) ** 0.5, (float(floor[0]) + 1.0) / 2)
     look.note(ax, "not known", middle, (0.0, 0.0), x_in="data", y_in="data", ha="center", va="center")
-
-
-def _draw_good(ax: Axes, curve: pd.DataFrame) -> None:
-    """Draw the share of runs with a good result, and name both curves at their ends, where they are far apart."""
-    at_s = curve["decision_timeout_s"].to_numpy()
-    _draw_band(ax, curve, "good_", alpha=0.08)
-    dots = (0, (1, 1.5))
-    ax.plot(at_s, curve["good_share"], color=look.INK, linewidth=1.2, linestyle=dots, marker="s", markersize=3)
-    for name, words in (("share", "answered"), ("good_share", "good result")):
-        known = curve[curve[name].notna()]
-        if known.empty:
-            continue
-        end = (float(known["decision_timeout_s"].iloc[-1]), float(known[name].iloc[-1]))
-        look.note(ax, words, end, (0.0, -7.0), x_in="data", y_in="data", ha="right", va="top")
 
 
 def _draw_late(ax: Axes, frame: pd.DataFrame) -> list[Line2D]:

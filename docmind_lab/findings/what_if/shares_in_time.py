@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pandas as pd
@@ -46,30 +46,6 @@ def in_time_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.
             "known_until_s": known.until_s,
         }
     )
-
-
-def good_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.DataFrame:
-    """Return the share of runs whose result was good by each decision timeout, with an interval as `in_time_shares`.
-
-    Runs that do not say whether they succeeded are left out. One that was cut says that its result was not good yet.
-
-    One row per decision timeout: judged_runs, good_share, good_low, good_high; NaN without such runs. The share is not
-    known as that of `in_time_shares` is not.
-    timeouts_s: decision timeouts, seconds, ascending.
-    """
-    runs = traces.runs
-    judged = runs[runs["succeeded"].notna()]
-    if judged.empty:
-        return pd.DataFrame(
-            {"judged_runs": 0, "good_share": np.nan, "good_low": np.nan, "good_high": np.nan}, range(len(timeouts_s))
-        )
-    ended = judged["ended_at_s"].to_numpy()
-    is_good = (judged["succeeded"] == 1).to_numpy()
-    at_s = judged["good_from_s"].where(is_good).fillna(judged["ended_at_s"]).fillna(judged["observed_until_s"])
-    what = np.where(is_good, ANSWERED, np.where(np.isnan(ended), CENSORED, COMPETING))
-    known = _shares_of(judged["session"], at_s.to_numpy(), what, timeouts_s)
-    bounds = known.with_bounds(confidence)
-    return pd.DataFrame({"judged_runs": len(judged), **{f"good_{name}": values for name, values in bounds.items()}})
 
 
 def predicted_shares(traces: Traces, timeouts_s: Floats, sessions: int, confidence: float) -> pd.DataFrame:
@@ -139,12 +115,7 @@ def _shares(traces: Traces, timeouts_s: Floats) -> _Shares:
     answered = (runs["outcome"] == "answered").to_numpy()
     at_s = np.where(np.isnan(ended), runs["observed_until_s"], ended)
     what = np.where(np.isnan(ended), CENSORED, np.where(answered, ANSWERED, COMPETING))
-    return _shares_of(runs["session"], at_s, what, timeouts_s)
-
-
-def _shares_of(of_session: pd.Series[str], at_s: Floats, what: NDArray[Any], timeouts_s: Floats) -> _Shares:
-    """Return the shares of runs whose event came by each timeout; what: what came at each run's instant."""
-    session = pd.factorize(of_session)[0].astype(np.int64)
+    session = pd.factorize(runs["session"])[0].astype(np.int64)
     sessions = int(session.max()) + 1
     times = AnswerTimes(at_s, what)
     curve = aalen_johansen(times)
