@@ -167,15 +167,6 @@ def test_the_empirical_table_goes_on_from_the_last_event_with_the_tail_of_the_fa
     assert "the tail of the two lognormals fit" in fit.in_words()
 
 
-def test_hangs_that_are_told_do_not_stretch_the_latencies_of_the_others():
-    truth = TRUTHS["lognormal"]
-    answered = truth.rvs(900, random_state=np.random.default_rng(8))
-    sample = Sample(answered, np.full(100, 60.0))
-    told, untold = (fit_durations(sample, "x", hangs).table.at(0.95) for hangs in (0.1, 0.0))
-    assert told == pytest.approx(truth.ppf(0.95), rel=0.05)
-    assert untold > 1.3 * told
-
-
 def test_equal_durations_are_one_duration():
     fit = fit_durations(Sample(np.full(50, 0.25), np.empty(0)), "x")
     assert (fit.table.at(0.0), fit.table.at(1.0), fit.family) == (0.25, 0.25, "")

@@ -4,8 +4,7 @@
 
 quantiles.py       quantiles of a duration, and the evidence for fitted ones
 profile.py         latency profiles, also by role; dependence.py how calls of one run are slow together
-call_sources.py    reads a frame, a file, a study, or an export of a tracing tool (traces/importers)
-observed_calls.py  observed calls, one row each, and a user's columns as ours
+observed_calls.py  observed calls, one row each, of a frame, a file, or an export of a tracing tool (traces/importers)
 decompose.py       what a call's latency is made of: first token, tokens, search
 sessions.py        how much of a call's slowness is its session's
 families.py        censored maximum likelihood for four families

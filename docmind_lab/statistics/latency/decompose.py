@@ -42,7 +42,7 @@ class Parts:
     slowness: pd.DataFrame
 
 
-def split_calls(calls: ObservedCalls, hang_probability: float = 0.0) -> Parts:
+def split_calls(calls: ObservedCalls) -> Parts:
     """Split observed calls into parts. Raises: ConfigurationError without a model call, or if all of a kind are cut."""
     llm, searches = calls.of_kind("llm"), calls.of_kind("retrieval")
     if llm.empty:
@@ -64,7 +64,7 @@ def split_calls(calls: ObservedCalls, hang_probability: float = 0.0) -> Parts:
     llm = llm.assign(first_token_s=llm["first_token_s"].mask(in_one_piece))
     if llm.loc[whole.index, "first_token_s"].notna().mean() >= 0.5:
         return _split_by_first_token(llm, retrieval)
-    factors = _factors(llm, hang_probability)
+    factors = _factors(llm)
     if factors is None:
         first = _sample(llm["latency_s"], llm["complete"])
         text = (
@@ -133,7 +133,7 @@ def _has_factor(llm: pd.DataFrame) -> pd.Series[bool]:
     return llm["complete"] & llm["output_tokens"].notna() & (llm["latency_s"] > 0)
 
 
-def _factors(llm: pd.DataFrame, hang_probability: float) -> tuple[float, float, Sample, str] | None:
+def _factors(llm: pd.DataFrame) -> tuple[float, float, Sample, str] | None:
     """Return seconds to first token and per token at factor 1, and each call's factor; None if it cannot be told."""
     rows_with_factor = _has_factor(llm)
     cut = ~llm["complete"] & (llm["latency_s"] > 0)
@@ -141,7 +141,7 @@ def _factors(llm: pd.DataFrame, hang_probability: float) -> tuple[float, float, 
     if rows_with_factor.sum() < max(_FEWEST_FOR_SLOPE, 0.5 * llm["complete"].sum()) or np.ptp(tokens) == 0:
         return None
     whole_s, cut_s = (llm.loc[rows, "latency_s"].to_numpy(dtype="float64") for rows in (rows_with_factor, cut))
-    result = fit_pace(whole_s, tokens, cut_s, hang_probability)
+    result = fit_pace(whole_s, tokens, cut_s)
     if result is None:
         return None
     sample = Sample(whole_s / result.expected_s(tokens), cut_s / result.expected_s_of_cut)
@@ -185,7 +185,7 @@ class Pace:
         return self.first_s + self.token_s * tokens
 
 
-def fit_pace(whole_s: Floats, tokens: Floats, cut_s: Floats, hang_probability: float = 0.0) -> Pace | None:
+def fit_pace(whole_s: Floats, tokens: Floats, cut_s: Floats) -> Pace | None:
     """Fit the pace of complete calls (whole_s, tokens) and of cut ones; None if tokens do not make calls longer.
 
     All seconds are positive. The tokens that cut calls were to give are those of complete calls, weighted by how
@@ -194,7 +194,7 @@ def fit_pace(whole_s: Floats, tokens: Floats, cut_s: Floats, hang_probability: f
     typical = max(1.0, float(np.median(tokens)))
     counts = np.quantile(tokens, (np.arange(_TOKEN_COUNTS) + 0.5) / _TOKEN_COUNTS)
     of_complete = np.full(_TOKEN_COUNTS, 1 / _TOKEN_COUNTS)
-    rows = _Rows(np.log(whole_s), tokens / typical, np.log(cut_s), counts / typical, hang_probability)
+    rows = _Rows(np.log(whole_s), tokens / typical, np.log(cut_s), counts / typical)
     shares, theta = of_complete, rows.start()
     flat = rows.fit(theta, shares, with_tokens=False)
     for _ in range(_ROUNDS if len(cut_s) else 1):
@@ -216,7 +216,6 @@ class _Rows:
     tokens: Floats
     log_cut: Floats
     counts: Floats
-    hang_probability: float
 
     def start(self) -> Floats:
         middle, spread = float(self.log_whole.mean()), float(self.log_whole.std())
@@ -232,7 +231,7 @@ class _Rows:
 
     def belief(self, theta: Floats, shares: Floats) -> Floats:
         """Return for each cut call the probability of each count of tokens."""
-        weights = shares * (self.hang_probability + (1 - self.hang_probability) * self._longer(theta))
+        weights = shares * self._longer(theta)
         return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
     def _longer(self, theta: Floats, with_tokens: bool = True) -> Floats:
@@ -245,6 +244,5 @@ class _Rows:
     def _loss(self, theta: Floats, shares: Floats, with_tokens: bool) -> float:
         each = math.exp(theta[1]) if with_tokens else 0.0
         z = (self.log_whole - np.log(math.exp(theta[0]) + each * self.tokens)) / math.exp(theta[2])
-        ends = 1 - self.hang_probability
-        longer = self.hang_probability + ends * (self._longer(theta, with_tokens) @ shares)
+        longer = self._longer(theta, with_tokens) @ shares
         return float((0.5 * z * z + theta[2]).mean() - np.log(longer).sum() / len(z))

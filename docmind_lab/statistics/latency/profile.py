@@ -33,7 +33,7 @@ from docmind_lab.statistics.latency import dependence
 from docmind_lab.statistics.latency.quantiles import DurationFit, QuantileTable, require_factor
 
 if TYPE_CHECKING:
-    from docmind_lab.statistics.latency.call_sources import Source
+    from docmind_lab.statistics.latency.observed_calls import Source
 
 PROFILE_NAMES: tuple[str, ...] = ("fast", "typical", "heavy_tail", "local_gpu", "coding_2026", "typical/10")
 """The built-in profiles, for `LatencyProfile.named`."""
@@ -233,19 +233,17 @@ class LatencyProfile(ShownAsCode):
         model: str | None = None,
         node: str | None = None,
         name: str | None = None,
-        hang_probability: float = 0.0,
         slots: int | None = None,
     ) -> LatencyProfile:
         """Fit a profile to measured calls; docs/own-latencies.md explains it.
 
         Args:
-            source: A DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, a study or its folder.
+            source: A DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, an export of a tracing tool.
             columns: Field → its column and unit, such as {"latency_s": "duration_ms:ms"}.
             ok: The outcomes that mean a complete answer. Other calls were cut, and count as longer than that.
             model: The model whose calls alone are taken; all of them when left out.
             node: The node of a graph whose calls alone are taken; all of them when left out.
             name: Name of the profile, in tables and figures; that of the source when left out.
-            hang_probability: Share of model calls that never answer, in [0, 1). It is never guessed from timeouts.
             slots: Model calls that the server works on at once; None is no limit.
 
         Returns:
@@ -255,11 +253,11 @@ class LatencyProfile(ShownAsCode):
             ConfigurationError: The message names the file, the column and the remedy.
         """
         # Function-level: they import pandas and scipy, and built-in profiles need neither.
-        from docmind_lab.statistics.latency.call_sources import read_calls  # noqa: PLC0415
         from docmind_lab.statistics.latency.fitting import fit_calls  # noqa: PLC0415
+        from docmind_lab.statistics.latency.observed_calls import read_calls  # noqa: PLC0415
 
         calls = read_calls(source, columns, ok).only("node", node).only("model", model)
-        return cls(**fit_calls(calls, cls.named("typical").retrieval_s, hang_probability, name), slots=slots)
+        return cls(**fit_calls(calls, cls.named("typical").retrieval_s, name), slots=slots)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
         """Write the profile and its evidence to a JSON file, which `named` reads, and return its path.
