@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, stats
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.statistics.latency.durations import DurationFit, Sample, fit_durations
+from docmind_lab.statistics.latency.durations import Sample, fit_durations
 from docmind_lab.statistics.latency.families import best_family
 
 # ---- made-up durations whose truth is known
@@ -183,15 +183,6 @@ def test_many_rows_are_fitted_by_an_even_choice_of_them():
     fit = fit_durations(durations(TRUTHS["gamma"], 1, TIMEOUTS["independent"], rows=60_000), "x")
     assert fit.observed + fit.cut == 60_000
     assert fit.table.at(0.95) == pytest.approx(TRUTHS["gamma"].ppf(0.95), rel=0.02)
-
-
-def test_evidence_survives_a_file():
-    fit = fit_durations(durations(TRUTHS["mixture"], 2, TIMEOUTS["fixed"]), "x")
-    few = fit_durations(Sample(np.array([1.0, 2.0]), np.empty(0)), "x")
-    assert DurationFit.from_dict(fit.to_dict()) == fit
-    assert DurationFit.from_dict(few.to_dict()).to_dict() == few.to_dict()
-    with pytest.raises(ConfigurationError, match="fit the profile again"):
-        DurationFit.from_dict({"table": {}})
 
 
 def test_rows_that_were_all_cut_cannot_be_fitted():

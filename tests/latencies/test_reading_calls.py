@@ -11,7 +11,7 @@ from sample_calls import call
 from sample_runs import sample_study
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.statistics.latency.decompose import split_calls
+from docmind_lab.statistics.latency.fitting import split_calls
 from docmind_lab.statistics.latency.observed_calls import read_calls
 from docmind_lab.tables.frames import to_frame
 

@@ -76,7 +76,7 @@ class LatencyProfile(ShownAsCode):
         of_roles: Profiles of single roles, which their calls are drawn from in place of this one. The slots of the
             server are this one's.
         evidence: What a fitted profile rests on, by table, None for others. Equal profiles may differ in it, and
-            manifests leave it out.
+            manifests and files leave it out.
 
     Raises:
         ConfigurationError: A value is out of range.
@@ -260,7 +260,7 @@ class LatencyProfile(ShownAsCode):
         return cls(**fit_calls(calls, cls.named("typical").retrieval_s, name), slots=slots)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the profile and its evidence to a JSON file, which `named` reads, and return its path.
+        """Write the profile, without its evidence, to a JSON file, which `named` reads, and return its path.
 
         Args:
             path: The file; its name ends in .json.
@@ -271,9 +271,7 @@ class LatencyProfile(ShownAsCode):
         target = Path(path)
         if target.suffix != ".json":
             raise ConfigurationError(f"a profile's file must end in .json, so that --latencies knows it: got {target}")
-        content: dict[str, Any] = {"schema_version": _SCHEMA_VERSION, "profile": self.to_dict()}
-        if self.evidence is not None:
-            content["evidence"] = {name: fit.to_dict() for name, fit in self.evidence.items()}
+        content = {"schema_version": _SCHEMA_VERSION, "profile": self.to_dict()}
         return write_or_refuse(target, as_text(json.dumps(content, indent=1, allow_nan=False) + "\n"))
 
     def to_dict(self) -> dict[str, Any]:
@@ -327,9 +325,7 @@ def _load_file(path: str) -> LatencyProfile:
     if version != _SCHEMA_VERSION:
         raise ConfigurationError(f"latency profile {path} has schema_version {version}, known is {_SCHEMA_VERSION}")
     try:
-        profile = LatencyProfile.from_dict(content.get("profile", content))
-        evidence = {name: DurationFit.from_dict(fit) for name, fit in content.get("evidence", {}).items()}
-        return replace(profile, evidence=evidence or None)
+        return LatencyProfile.from_dict(content.get("profile", content))
     except (ConfigurationError, TypeError, AttributeError) as error:
         raise ConfigurationError(f"latency profile {path}: {error}; docmind-lab profile makes one") from error
 
