@@ -2,7 +2,6 @@
 
 import json
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,9 +12,7 @@ from docmind_lab.core.randomness import DrawKey
 from docmind_lab.statistics.latency.fitting import split_calls
 from docmind_lab.statistics.latency.observed_calls import read_calls
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.views import plots
 from docmind_lab.views.cli.app import app
-from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame
 
 MAPPED = {"latency_s": "duration_ms:ms", "output_tokens": "tokens", "outcome": "status"}
 
@@ -146,54 +143,18 @@ def test_a_profiles_file_that_does_not_fit_is_one_clear_line(tmp_path, content, 
         LatencyProfile.named(str(path))
 
 
-def test_the_plot_draws_what_was_observed_what_fits_and_what_the_profile_draws(fitted):
-    frame, ax = latency_fit_frame(fitted), plots.latency_fit(fitted)
-    drawn = {line.get_gid(): line for line in ax.lines}
-    assert drawn["observed"].get_xdata().tolist() == frame["observed_s"].tolist()
-    assert drawn["fitted"].get_ydata().tolist() == frame["level"].tolist()
-    assert drawn["profile"].get_xdata().tolist() == list(fitted.first_token_s.values_s)
-    assert {"mine: time to the first token"} == {ax.get_title(loc="left")}
-
-
-def test_the_plot_says_where_the_family_is_farthest_off_and_whether_chance_explains_it():
-    one = np.exp(0.1 * np.random.default_rng(4).standard_normal(3000))
-    three = one * np.random.default_rng(5).choice([1.0, 3.0, 9.0], 3000)
-    for seconds, verdict in ((three, "fits badly: chance allows"), (one, "no farther than chance")):
-        ax = latency_fit(LatencyProfile.fit(pd.DataFrame({"latency_s": seconds})))
-        assert any(verdict in " ".join(text.get_text().split()) for text in ax.texts)
-
-
-def test_the_plot_says_from_where_on_nothing_was_observed():
-    seconds = np.minimum(np.random.default_rng(2).lognormal(0, 0.4, 500), 1.3)
-    frame = pd.DataFrame({"latency_s": seconds, "outcome": np.where(seconds == 1.3, "timeout", "ok")})
-    found = LatencyProfile.fit(frame)
-    ax = latency_fit(found)
-    (known,) = [line for line in ax.lines if line.get_gid() == "known"]
-    assert known.get_xdata()[0] == found.evidence["first_token_s"].known_to_s
-    assert any("nothing observed" in text.get_text() for text in ax.texts)
-
-
-def test_a_profile_without_evidence_has_no_plot(fitted):
-    with pytest.raises(ConfigurationError, match="'typical' has no observed durations for 'first_token_s'"):
-        latency_fit(LatencyProfile.named("typical"))
-    with pytest.raises(ConfigurationError, match="for 'retrieval_s'; there are first_token_s, inter_token_s"):
-        latency_fit(fitted, "retrieval_s")
-
-
 def run_command(*words):
     return CliRunner().invoke(app, ["profile", *map(str, words)])
 
 
-def test_the_command_writes_a_profile_and_a_plot_and_says_how_to_use_them(tmp_path):
+def test_the_command_writes_a_profile_and_says_how_to_use_it(tmp_path):
     table().to_csv(tmp_path / "calls.csv", index=False)
     mapped = [word for field, column in MAPPED.items() for word in ("--map", f"{field}={column}")]
-    out, plot = tmp_path / "mine.json", tmp_path / "fit.png"
-    done = run_command(tmp_path / "calls.csv", "--out", out, *mapped, "--plot", plot)
+    out = tmp_path / "mine.json"
+    done = run_command(tmp_path / "calls.csv", "--out", out, *mapped)
     assert done.exit_code == 0, done.output
     assert f"use it as --latencies {out}" in done.output
     assert LatencyProfile.named(str(out)).name == "calls"
-    assert plot.read_bytes().startswith(b"\x89PNG")
-    assert not plt.get_fignums()
 
 
 @pytest.mark.parametrize(
@@ -201,7 +162,6 @@ def test_the_command_writes_a_profile_and_a_plot_and_says_how_to_use_them(tmp_pa
     [
         (["--map", "latency_s"], "is not FIELD=COLUMN"),
         (["--map", "latency_s=a", "--map", "latency_s=b"], "names latency_s twice"),
-        (["--plot", "fit.pdf"], "--plot must end in .png"),
         (["--map", "latency_s=nowhere"], "has no column 'nowhere'"),
         (["--map", "latency_s=duration_ms:ms", "--out", "x.txt"], "must end in .json"),
     ],

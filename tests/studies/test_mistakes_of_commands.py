@@ -179,7 +179,7 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("compare --record-text", "give --record FOLDER too"),
         ("sweep {places}/small.toml --estimate", "No such option: --estimate"),
         ("sweep {places}/wall.toml --workers 2 --out {tmp}/swept", "workers: only runs in virtual time"),
-        ("profile {places}/study --part retrieval_s", "--plot"),
+        ("profile {places}/study --plot fit.png", "No such option: --plot"),
         ("doctor --inputs {places}/small.toml", "--inputs is for a graph of your own"),
         ("ask", "Missing argument 'question'"),
         ("watch no-such-study", "Missing option '--spans'"),

@@ -247,7 +247,7 @@ class LatencyProfile(ShownAsCode):
             slots: Model calls that the server works on at once; None is no limit.
 
         Returns:
-            A profile whose `evidence` has the observed quantiles; `plots.latency_fit` shows where it fits badly.
+            A profile whose `evidence` has the observed quantiles beside the fitted ones.
 
         Raises:
             ConfigurationError: The message names the file, the column and the remedy.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,7 +38,6 @@ def profile(
     model: Annotated[str, typer.Option(help="Only the calls of this model.")] = "",
     node: Annotated[str, typer.Option(help="Only the calls of this node of a graph.")] = "",
     slots: Annotated[int | None, typer.Option(help="Model calls served at once; no limit when left out.")] = None,
-    plot: Annotated[str, typer.Option(help="A .png file to draw the fit of the first tokens in.")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON and nothing else.")] = False,
 ) -> None:
     """Make a latency profile of calls that were measured, with what fits badly and what was not observed.
@@ -48,8 +46,6 @@ def profile(
     """
     from docmind_lab.statistics.latency.profile import LatencyProfile
 
-    if plot and Path(plot).suffix != ".png":
-        raise ConfigurationError(f"--plot must end in .png: got {plot}")
     fitted = LatencyProfile.fit(
         source,
         _columns(mapped or []),
@@ -59,17 +55,12 @@ def profile(
         name=name or None,
         slots=slots,
     )
-    written = [fitted.save(out)]
-    if plot:
-        from docmind_lab.views import plots
-
-        figure = plots.latency_fit(fitted, ax=plots.OFFSCREEN)
-        written.append(plots.save_png(figure, plot))
+    written = fitted.save(out)
     if as_json:
         typer.echo(json.dumps(fitted.to_dict(), indent=2))
         return
     typer.echo(f"{fitted}\n\n{fitted.source}. {fitted.description}\n")
-    typer.echo(f"In {', '.join(str(path) for path in written)}; use it as --latencies {written[0]}")
+    typer.echo(f"In {written}; use it as --latencies {written}")
 
 
 def _columns(mapped: list[str]) -> dict[str, str]:

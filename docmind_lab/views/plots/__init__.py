@@ -10,9 +10,8 @@
     dl.plots.agreement(result)           how much later the same runs were on the wall clock than in virtual time
     dl.plots.cut_points(report.verdicts) where along a run a cut breaks something; report: of `crash_test`
     dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
-    dl.plots.latency_fit(profile)        how well a profile fits what was measured; profile: of `LatencyProfile.fit`
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
-    dl.plots.save_png(plots.latency_fit(profile, ax=plots.OFFSCREEN), "fit.png")     without a display
+    dl.plots.save_png(plots.overrun(study, ax=plots.OFFSCREEN), "overrun.png")     without a display
 
 look.py shows how every figure looks and which runs are drawn together, files.py writes figures to files. Each other
 module has a frame that says what is drawn and a function that draws it.
@@ -29,7 +28,6 @@ from docmind_lab.views.plots.cuts import cut_frame, cut_points
 from docmind_lab.views.plots.files import save_figures, save_load_figures, save_study
 from docmind_lab.views.plots.frontiers import frontier, frontier_frame
 from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
-from docmind_lab.views.plots.latency_fits import latency_fit, latency_fit_frame
 from docmind_lab.views.plots.look import COLOURS, OFFSCREEN, save_png
 from docmind_lab.views.plots.overruns import overrun, overrun_frame, overrun_summary
 from docmind_lab.views.plots.scorecards import scorecard_weights
@@ -52,8 +50,6 @@ __all__ = [
     "goodput",
     "goodput_frame",
     "lanes_frame",
-    "latency_fit",
-    "latency_fit_frame",
     "overrun",
     "overrun_frame",
     "overrun_summary",
