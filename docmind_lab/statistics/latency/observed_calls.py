@@ -136,7 +136,7 @@ def calls_of_spans(spans: Iterable[ExportedSpan], source: str, tool: str) -> Obs
     )
 
 
-def read_calls(source: Source, columns: Mapping[str, str] | None = None, ok: Sequence[str] = ()) -> ObservedCalls:
+def read_calls(source: object, columns: Mapping[str, str] | None = None, ok: Sequence[str] = ()) -> ObservedCalls:
     """Read the calls of a file or a DataFrame.
 
     source: a DataFrame; a .csv, .jsonl, .ndjson, .json or .parquet file; OTLP JSON, one document or one a line. An
