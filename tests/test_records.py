@@ -3,11 +3,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
-from sample_runs import sample_run
 
 from docmind_lab.core.errors import RecordError
 from docmind_lab.tables.frames import positive_part, to_frame, with_dtypes
@@ -76,7 +74,3 @@ def test_levels_are_categoricals_and_flags_are_booleans() -> None:
     frame = to_frame("events", [EVENT])
     assert isinstance(frame["event"].dtype, pd.CategoricalDtype)
     assert to_frame("runs", [])["work_censored"].dtype == bool
-
-
-def runs_of(**columns: Any) -> pd.DataFrame:
-    return to_frame("runs", [sample_run("cooperative", 0, **columns)])

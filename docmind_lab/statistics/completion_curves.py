@@ -18,7 +18,6 @@ from docmind_lab.statistics.answer_times import (
     ANSWERED,
     CENSORED,
     AnswerTimes,
-    TimedOutAs,
     answer_times,
     arms_of,
 )
@@ -152,19 +151,17 @@ def aalen_johansen(times: AnswerTimes) -> Incidence:
     return Incidence(at_s, at_risk, answered, ended, open_before, share, np.cumsum(censored) - censored)
 
 
-def completion_curves(
-    runs: pd.DataFrame, confidence: float = 0.95, timed_out_as: TimedOutAs = "censored"
-) -> pd.DataFrame:
+def completion_curves(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the steps of each arm's curve: a row at 0 s, at each instant with an answer, and at the end.
 
-    Columns: arm (ordered categorical), at_s, share (answered by then), low, high (pointwise band), at_risk (runs still
-    open just before), events (runs answered at it). A curve ends at the horizon, or where its last runs were censored:
-    past that nothing was observed. Up to the deadline nothing is censored, and share is answered / runs.
+    Columns: arm (ordered categorical), at_s, share (answered by then), low, high (pointwise 95 % band), at_risk (runs
+    still open just before), events (runs answered at it). A curve ends at the horizon, or where its last runs were
+    censored: past that nothing was observed. Up to the deadline nothing is censored, and share is answered / runs.
     Raises: ConfigurationError for no runs, and for runs of several conditions.
     """
     frames = []
     for arm, group in arms_of(runs):
-        curve = completion_curve(answer_times(group, timed_out_as), float(group["horizon_s"].max()), confidence)
+        curve = completion_curve(answer_times(group), float(group["horizon_s"].max()))
         frames.append(curve.assign(arm=arm))
     names = [str(frame["arm"].iloc[0]) for frame in frames]
     frame = pd.concat(frames, ignore_index=True)

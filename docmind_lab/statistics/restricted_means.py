@@ -1,7 +1,6 @@
 """Restricted means: the mean time without an answer up to a limit, over all runs.
 
     restricted_means(study.runs)                               up to the decision timeout, a row for each arm
-    restricted_means(study.runs, 100.0, "no_answer")           up to the horizon, as callers saw it
     paired_restricted_mean_difference(a, b, 20.0)              a, b: the times of two arms, seed by seed
 
 Time without an answer counts until the limit tau, whatever became of the run: one that failed, or left with a partial
@@ -22,7 +21,6 @@ from docmind_lab.statistics.answer_times import (
     ANSWERED,
     CENSORED,
     AnswerTimes,
-    TimedOutAs,
     answer_times,
     arms_of,
 )
@@ -32,27 +30,16 @@ from docmind_lab.statistics.interval import Difference, Floats, Interval, check_
 from docmind_lab.statistics.shares import share_interval
 
 
-def restricted_means(
-    runs: pd.DataFrame,
-    tau_s: float | None = None,
-    timed_out_as: TimedOutAs = "censored",
-    confidence: float = 0.95,
-) -> pd.DataFrame:
-    """Return the mean time without an answer within the first tau_s seconds, a row for each arm.
+def restricted_means(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean time without an answer until the decision timeout, as callers saw it, a row for each arm.
 
-    tau_s: the decision timeout if None. Columns: arm (ordered categorical), tau_s, mean_s, low_s, high_s, runs, method.
-    Past the deadline an arm that cuts its runs was not observed: ask for the horizon with timed_out_as="no_answer".
-    Raises: ConfigurationError for no runs, several conditions, or a tau_s past what was observed of an arm.
+    Columns: arm (ordered categorical), tau_s (the decision timeout), mean_s, low_s, high_s (95 %), runs, method.
+    Raises: ConfigurationError for no runs, or several conditions.
     """
     rows = []
     for arm, group in arms_of(runs):
-        limit_s = float(group["decision_timeout_s"].iloc[0]) if tau_s is None else tau_s
-        if limit_s > float(group["horizon_s"].min()):
-            raise ConfigurationError(f"tau_s is {limit_s:g}, past the horizon: choose {group['horizon_s'].min():g} s")
-        try:
-            mean = restricted_mean(answer_times(group, timed_out_as), limit_s, confidence)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"{' '.join(arm.split())}: {error}") from error
+        limit_s = float(group["decision_timeout_s"].iloc[0])
+        mean = restricted_mean(answer_times(group, "no_answer"), limit_s)
         bounds = {"mean_s": mean.estimate, "low_s": mean.low, "high_s": mean.high}
         rows.append({"arm": arm, "tau_s": limit_s, **bounds, "runs": mean.n, "method": mean.method})
     frame = pd.DataFrame(rows)

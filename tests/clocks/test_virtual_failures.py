@@ -64,16 +64,16 @@ def thread_of_a_loop() -> None:
 @pytest.mark.parametrize(
     ("main", "waits_for"),
     [
-        (abba, "take"),
-        (never_set_event, "main waits for Event.wait at "),
-        (unset_future, "main waits for Future.result at "),
-        (empty_queue, "main waits for Queue.get at "),
-        (event_of_a_loop, "_event_of_a_loop"),
-        (thread_of_a_loop, "unset_future"),
+        (abba, ["one waits for a lock at ", "other waits for a lock at ", "main waits for the end of one at ", "take"]),
+        (never_set_event, ["main waits for Event.wait at "]),
+        (unset_future, ["main waits for Future.result at "]),
+        (empty_queue, ["main waits for Queue.get at "]),
+        (event_of_a_loop, ["_event_of_a_loop"]),
+        (thread_of_a_loop, ["unset_future"]),
     ],
 )
 def test_a_deadlock_is_seen_at_once_with_where_everyone_waits_and_what_for(
-    main: Callable[[], None], waits_for: str
+    main: Callable[[], None], waits_for: list[str]
 ) -> None:
     start_s = time.perf_counter()
     clock = VirtualClock()
@@ -82,19 +82,10 @@ def test_a_deadlock_is_seen_at_once_with_where_everyone_waits_and_what_for(
     # Milliseconds in fact; a second leaves room for a machine under load.
     assert time.perf_counter() - start_s < 1.0
     report = str(caught.value)
-    assert waits_for in report
+    assert [text for text in waits_for if text not in report] == []
     assert "- main waits for" in report
     assert "test_virtual_failures.py:" in report
     assert clock.now() <= 1.0
-
-
-def test_every_actor_of_a_deadlock_is_named() -> None:
-    with pytest.raises(SimulatedDeadlock) as caught:
-        VirtualClock().run(abba)
-    report = str(caught.value)
-    assert "- one waits for a lock at " in report
-    assert "- other waits for a lock at " in report
-    assert "- main waits for the end of one at " in report
 
 
 def test_a_deadlock_cannot_be_swallowed() -> None:
@@ -179,17 +170,6 @@ def test_a_lock_that_a_foreign_thread_holds_is_a_stall() -> None:
     lock = threading.Lock()
     with lock:
         assert "worker_1" in stalled_message(lock.acquire)
-
-
-def test_a_cpu_that_spins_is_a_stall() -> None:
-    stop: list[int] = []
-
-    def spin() -> None:
-        while not stop:
-            pass
-
-    assert "spin" in stalled_message(spin)
-    stop.append(1)
 
 
 def test_time_outside_the_simulation_is_real_and_the_others_stand_still() -> None:

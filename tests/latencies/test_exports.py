@@ -12,8 +12,7 @@ from golden import assert_golden
 from typer.testing import CliRunner
 
 import docmind_lab as dl
-from docmind_lab.statistics.latency.call_sources import read_calls
-from docmind_lab.statistics.latency.observed_calls import ObservedCalls
+from docmind_lab.statistics.latency.observed_calls import ObservedCalls, read_calls
 from docmind_lab.views.cli.app import app
 
 EXPORTS = Path(__file__).parents[1] / "traces" / "exports"

@@ -5,18 +5,13 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
-from sample_calls import call
-from sample_runs import sample_run
 from typer.testing import CliRunner
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.findings.study import Study
-from docmind_lab.statistics.latency.call_sources import read_calls
-from docmind_lab.statistics.latency.decompose import split_calls
+from docmind_lab.statistics.latency.fitting import split_calls
+from docmind_lab.statistics.latency.observed_calls import read_calls
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.tables.frames import to_frame
-from docmind_lab.tables.records import EventRecord
 from docmind_lab.views.cli.app import app
 
 MAPPED = {"latency_s": "duration_ms:ms", "output_tokens": "tokens", "outcome": "status"}
@@ -47,7 +42,7 @@ def table(rows=1500, seed=3, first_tokens=False, cut=0.15):
 @pytest.fixture(scope="module")
 def fitted():
     """Of calls without first tokens, drawn and fitted once."""
-    return LatencyProfile.fit(table(), MAPPED, name="mine", hang_probability=0.02, slots=4)
+    return LatencyProfile.fit(table(), MAPPED, name="mine", slots=4)
 
 
 def test_whole_latencies_are_kept_where_no_first_token_is_recorded(fitted):
@@ -80,19 +75,11 @@ def test_a_profile_says_what_was_not_measured(fitted):
     for words in (
         "1275 durations observed, 225 cut",
         "right-censored",
-        "hang_probability is 0.02, as given.",
+        "hang_probability is 0: timeouts do not tell hangs from slow calls.",
         "No search was observed: retrieval_s is that of the profile 'typical'.",
     ):
         assert words in fitted.description
-    assert (fitted.hang_probability, fitted.slots, fitted.name) == (0.02, 4, "mine")
-
-
-def test_hangs_that_were_never_logged_do_not_shift_the_quantiles_of_the_calls_that_were():
-    ended = pd.DataFrame({"latency_s": np.random.default_rng(1).lognormal(0, 0.3, 500)})
-    told, untold = (LatencyProfile.fit(ended, hang_probability=hangs) for hangs in (0.1, 0.0))
-    assert told.first_token_s == untold.first_token_s
-    assert (told.hang_probability, untold.hang_probability) == (0.1, 0.0)
-    assert "the hung ones are taken to be missing from the data" in told.description
+    assert (fitted.hang_probability, fitted.slots, fitted.name) == (0.0, 4, "mine")
 
 
 def test_searches_have_a_fit_of_their_own():
@@ -103,31 +90,20 @@ def test_searches_have_a_fit_of_their_own():
     assert "No search was observed" not in found.description
 
 
-def test_an_impossible_share_of_hangs_is_refused():
-    with pytest.raises(ConfigurationError, match=r"hang_probability must lie in \[0, 1\)"):
-        LatencyProfile.fit(table(), MAPPED, hang_probability=1.0)
-
-
 def test_the_calls_of_a_known_profile_give_that_profile_back():
     truth = LatencyProfile.named("heavy_tail")
-    calls, events = [], []
-    for place in range(600):
-        role, step = "planner", f"{place}.0.1"
-        drawn, tokens = truth.draw_llm(DrawKey(7, role, step)), 5 + place % 60
-        began_s, wait_s = 40.0 * place, 0.3 * (place % 2)
-        first_at_s = began_s + wait_s + drawn.first_token_s
-        ended_s = began_s + wait_s + drawn.service_s(tokens)
-        row = {"queue_wait_s": wait_s, "first_byte_at_s": ended_s, "output_tokens": float(tokens)}
-        calls.append(call("r", role, began_s, ended_s, step, seen_from="server", **row))
-        detail = {"begun_at_s": first_at_s, "tokens": tokens, "call_id": f"{role}/{step}", "attempt": 1}
-        events.append(EventRecord("made-up", "r", ended_s, "tokens_generated", role, json.dumps(detail)))
-    runs = to_frame("runs", [sample_run("cooperative", 7, run_id="r", horizon_s=1e6)])
-    made = Study(runs, to_frame("calls", calls), to_frame("events", events))
-    parts, found = split_calls(read_calls(made)), LatencyProfile.fit(made)
-    latencies = [truth.draw_llm(DrawKey(7, "planner", f"{place}.0.1")) for place in range(600)]
-    # Instants of 24,000 s are told apart to some 1e-12 s.
-    assert parts.first_token.observed_s == pytest.approx([drawn.first_token_s for drawn in latencies], abs=1e-9)
-    assert parts.inter_token.observed_s == pytest.approx([drawn.inter_token_s for drawn in latencies], abs=1e-9)
+    drawn = [truth.draw_llm(DrawKey(7, "planner", f"{place}.0.1")) for place in range(600)]
+    tokens = [5 + place % 60 for place in range(600)]
+    calls = pd.DataFrame(
+        {
+            "latency_s": [each.service_s(count) for each, count in zip(drawn, tokens, strict=True)],
+            "first_token_s": [each.first_token_s for each in drawn],
+            "output_tokens": tokens,
+        }
+    )
+    parts, found = split_calls(read_calls(calls)), LatencyProfile.fit(calls)
+    assert parts.first_token.observed_s == pytest.approx([each.first_token_s for each in drawn], abs=1e-9)
+    assert parts.inter_token.observed_s == pytest.approx([each.inter_token_s for each in drawn], abs=1e-9)
     for level in (0.25, 0.5, 0.75):
         assert found.first_token_s.at(level) == pytest.approx(truth.first_token_s.at(level), rel=0.1)
 
@@ -136,8 +112,10 @@ def test_a_profile_in_a_file_is_named_by_its_path(fitted, tmp_path):
     path = fitted.save(tmp_path / "deep" / "mine.json")
     again = LatencyProfile.named(str(path))
     assert again == fitted
-    assert again.evidence == fitted.evidence
-    assert "evidence" not in fitted.to_dict()
+    assert "evidence" not in path.read_text()
+    # Files had it until 0.2.
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"evidence": {"first_token_s": {}}}))
+    assert LatencyProfile.named(str(path)) == fitted
     plain = tmp_path / "plain.json"
     plain.write_text(json.dumps(fitted.to_dict()))
     assert LatencyProfile.named(str(plain)) == fitted
@@ -173,7 +151,7 @@ def test_the_command_writes_a_profile_and_says_how_to_use_it(tmp_path):
     table().to_csv(tmp_path / "calls.csv", index=False)
     mapped = [word for field, column in MAPPED.items() for word in ("--map", f"{field}={column}")]
     out = tmp_path / "mine.json"
-    done = run_command(tmp_path / "calls.csv", "--out", out, *mapped, "--hang-probability", "0.01")
+    done = run_command(tmp_path / "calls.csv", "--out", out, *mapped)
     assert done.exit_code == 0, done.output
     assert f"use it as --latencies {out}" in done.output
     assert LatencyProfile.named(str(out)).name == "calls"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from docmind_lab.statistics.latency.decompose import fit_pace
+from docmind_lab.statistics.latency.fitting import fit_pace
 
 FIRST_S, EACH_S, SPREAD = 0.8, 0.02, 0.15
 

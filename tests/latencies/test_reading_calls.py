@@ -1,4 +1,4 @@
-"""What is read from tables, spans and studies, and the one clear line for each thing that cannot be."""
+"""What is read from tables and spans, and the one clear line for each thing that cannot be."""
 
 import json
 import math
@@ -8,14 +8,12 @@ import pandas as pd
 import pytest
 from exported_spans import otlp, otlp_span
 from sample_calls import call
-from sample_runs import sample_run
+from sample_runs import sample_study
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.study import Study
-from docmind_lab.statistics.latency.call_sources import read_calls
-from docmind_lab.statistics.latency.decompose import split_calls
+from docmind_lab.statistics.latency.fitting import split_calls
+from docmind_lab.statistics.latency.observed_calls import read_calls
 from docmind_lab.tables.frames import to_frame
-from docmind_lab.tables.records import EventRecord
 
 ROWS = [
     {"duration_ms": 900.0, "ttft_ms": 400.0, "tokens": 25, "status": "ok", "type": "llm"},
@@ -123,7 +121,7 @@ def test_a_table_that_does_not_fit_is_refused_with_its_column(tmp_path, rows, co
             "this export of OpenTelemetry has no model call; export the spans of all kinds",
         ),
         ("calls.json", '{"resourceSpans": [{"scopeSpans": 3}]}', "is not OTLP JSON"),
-        ("missing.csv", None, "cannot be read: there is no such file or folder"),
+        ("missing.csv", None, "cannot be read: there is no such file;"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path, name, content, words):
@@ -134,9 +132,11 @@ def test_a_file_that_cannot_be_read_is_one_clear_line(tmp_path, name, content, w
     assert "\n" not in str(error.value)
 
 
-def test_a_source_of_another_type_is_refused():
-    with pytest.raises(ConfigurationError, match="source is a int: give a DataFrame"):
-        read_calls(3)
+def test_a_study_or_its_folder_is_refused_with_the_table_to_give(tmp_path):
+    with pytest.raises(ConfigurationError, match="source is a Study: give a DataFrame, such as the calls of a study"):
+        read_calls(sample_study(runs=1))
+    with pytest.raises(ConfigurationError, match=r"in the folder of a study it is calls\.parquet"):
+        read_calls(tmp_path)
 
 
 def span(op, begun_s, ended_s, attributes=(), **more):
@@ -173,49 +173,19 @@ def test_spans_with_the_gen_ai_conventions_are_calls(tmp_path, lines):
     assert set(frame["model"]) == {"m"}
 
 
-def study(*calls, events=()):
-    return Study(
-        runs=to_frame("runs", [sample_run("cooperative", 1, run_id="r", horizon_s=10.0)]),
-        calls=to_frame("calls", calls),
-        events=to_frame("events", events),
+def test_the_calls_of_a_study_are_a_table_like_any_other():
+    calls = to_frame(
+        "calls",
+        [
+            call("r", "planner", 1.0, 3.0, output_tokens=5.0),
+            call("s", "router", 2.0, 5.0, outcome="cancelled"),
+            call("s", "reader", 5.0, 6.0, kind="tool"),
+        ],
     )
-
-
-def generated(role, begun_at_s):
-    detail = {"begun_at_s": begun_at_s, "tokens": 3, "call_id": f"{role}/1.0.1", "attempt": 1}
-    return EventRecord("made-up", "r", begun_at_s, "tokens_generated", role, json.dumps(detail))
-
-
-def test_of_a_study_the_servers_rows_are_taken_without_their_queue_wait():
-    server = {"seen_from": "server", "output_tokens": 20.0}
-    made = study(
-        call("r", "planner", 1.0, 9.0),
-        call("r", "planner", 1.5, 4.0, queue_wait_s=0.5, first_byte_at_s=4.0, **server),
-        call("r", "router", 2.0, 5.0, outcome="cancelled", **server),
-        call("r", "writer", 2.0, math.nan, outcome="abandoned", **server),
-        call("r", "judge", 2.0, 2.0, outcome="refused", **server),
-        events=[generated("planner", 2.5)],
-    )
-    frame = read_calls(made).frame
-    assert frame["latency_s"].tolist() == pytest.approx([2.0, 3.0, 8.0])
-    assert frame["complete"].tolist() == [True, False, False]
-    assert frame["first_token_s"].iloc[0] == pytest.approx(0.5)
-
-
-def test_a_study_of_live_endpoints_has_the_clients_rows(tmp_path):
-    made = study(call("r", "planner", 1.0, 3.0, queue_wait_s=0.25, first_byte_at_s=1.75, output_tokens=5.0))
-    for name in ("runs", "calls", "events"):
-        getattr(made, name).to_parquet(tmp_path / f"{name}.parquet")
-    frame = read_calls(tmp_path).frame
-    assert frame[["latency_s", "first_token_s"]].to_numpy().tolist() == [[1.75, 0.5]]
-    assert read_calls(made).frame.equals(frame)
-
-
-def test_a_folder_that_is_no_study_and_columns_for_a_study_are_refused(tmp_path):
-    with pytest.raises(ConfigurationError, match=r"has no runs.parquet: give the folder of a finished study"):
-        read_calls(tmp_path)
-    with pytest.raises(ConfigurationError, match="columns are for tables of your own"):
-        read_calls(study(call("r", "planner", 1.0, 3.0)), {"latency_s": "x"})
+    frame = read_calls(calls, {"session": "run_id"}, ok=["ok"]).frame
+    assert frame["latency_s"].tolist() == [2.0, 3.0]
+    assert frame["complete"].tolist() == [True, False]
+    assert frame["session"].tolist() == ["r", "s"]
 
 
 def test_all_rows_of_a_kind_cut_and_no_model_call_are_refused():

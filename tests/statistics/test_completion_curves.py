@@ -133,7 +133,7 @@ def test_the_share_at_the_deadline_is_that_of_the_runs_answered_in_time(ends):
 def test_a_run_that_was_cut_never_answers_when_its_caller_is_asked():
     runs = arm(("answered", 3.0), ("timed_out", 10.0), ("timed_out", 10.0))
     assert completion_curves(runs)["at_s"].iloc[-1] == 10.0
-    as_seen = completion_curves(runs, timed_out_as="no_answer")
+    as_seen = completion_curve(answer_times(runs, "no_answer"), 50.0)
     assert as_seen[["at_s", "share"]].to_numpy()[-1].tolist() == pytest.approx([50.0, 1 / 3])
 
 

@@ -36,19 +36,18 @@ class Sample:
         return len(self.observed_s) + len(self.cut_s)
 
 
-def fit_durations(sample: Sample, what: str, hang_probability: float = 0.0) -> DurationFit:
+def fit_durations(sample: Sample, what: str) -> DurationFit:
     """Fit one sample of durations: its table is that of a family, or of what was observed if that contradicts it.
 
-    what: its name, for errors. hang_probability: share that never ends, apart from which everything is told. Raises:
-    ConfigurationError when every row was cut.
+    what: its name, for errors. Raises: ConfigurationError when every row was cut.
     """
     if not len(sample.observed_s):
         raise ConfigurationError(
             f"{what}: all {len(sample)} rows were cut, so no duration was observed; measure with a longer timeout, "
             "or say with ok which outcomes mean a complete answer"
         )
-    at_s, share, low, high, allowed = _observed_shares(sample, hang_probability)
-    family = _family_of(sample, hang_probability)
+    at_s, share, low, high, allowed = _observed_shares(sample)
+    family = _family_of(sample)
     # Sums of shares come out within some 1e-16 of 1.
     known_to = 1.0 if share[-1] > 1 - 1e-9 else float(share[-1])
     levels = _levels(len(sample))
@@ -92,11 +91,8 @@ def fit_durations(sample: Sample, what: str, hang_probability: float = 0.0) -> D
     )
 
 
-def _observed_shares(sample: Sample, hang_probability: float) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-    """Return instants, the share of durations over by each, its band, and how far a family may be off.
-
-    Of durations that end at all.
-    """
+def _observed_shares(sample: Sample) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+    """Return instants, the share of durations over by each, its band, and how far a family may be off."""
     what = np.repeat([ANSWERED, CENSORED], [len(sample.observed_s), len(sample.cut_s)])
     times = AnswerTimes(np.concatenate([sample.observed_s, sample.cut_s]), what.astype("int64"))
     curve = completion_curve(times, horizon_s=0.0)
@@ -106,20 +102,19 @@ def _observed_shares(sample: Sample, hang_probability: float) -> tuple[Floats, F
     left, variance = 1 - result.share[steps], result.variances()[steps]
     # The root of n times the standard error's square, over what is left: 1 everywhere when nothing was cut.
     growth = left + len(times) * np.divide(variance, left, out=np.zeros_like(left), where=left > 1e-9)
-    ends = 1 - hang_probability
-    share, low, high = (np.minimum(1.0, curve[name].to_numpy() / ends) for name in ("share", "low", "high"))
-    allowed = _LILLIEFORS / math.sqrt(len(times)) * np.maximum.accumulate(growth) / ends
+    share, low, high = (np.minimum(1.0, curve[name].to_numpy()) for name in ("share", "low", "high"))
+    allowed = _LILLIEFORS / math.sqrt(len(times)) * np.maximum.accumulate(growth)
     return curve["at_s"].to_numpy(), share, low, high, allowed
 
 
-def _family_of(sample: Sample, hang_probability: float) -> FittedFamily | None:
+def _family_of(sample: Sample) -> FittedFamily | None:
     positive = sample.observed_s[sample.observed_s > 0]
     if len(positive) < _FEWEST_FOR_FIT or float(np.ptp(np.log(positive))) < 1e-6:
         return None
     # A duration of 0 is one that was rounded down.
     smallest_s = float(positive.min()) / 2
     cut_s = sample.cut_s[sample.cut_s > smallest_s]
-    return best_family(np.maximum(sample.observed_s, smallest_s), cut_s, hang_probability)
+    return best_family(np.maximum(sample.observed_s, smallest_s), cut_s)
 
 
 def _misfit(family: FittedFamily, at_s: Floats, share: Floats, allowed: Floats) -> dict[str, Any]:

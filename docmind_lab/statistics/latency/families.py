@@ -3,7 +3,7 @@
 fitted = best_family(observed_s, cut_s)     # the one with the smaller BIC
 fitted.quantile(np.array([0.5, 0.95]))      # seconds
 
-A duration that was cut enters with the probability to be longer. For one lognormal without hangs it is what
+A duration that was cut enters with the probability to be longer. For one lognormal it is what
 `scipy.stats.lognorm.fit(CensoredData, floc=0)` maximises. Gamma and Weibull won against these in 8 of 110 fits to the
 public measurements of data/README.md, and by a BIC of more than 5 at one endpoint only, whose times are degenerate.
 """
@@ -99,25 +99,21 @@ class FittedFamily:
             return _logs(np.log(at_s), np.array(self.theta))[1]
 
 
-def best_family(observed_s: Floats, cut_s: Floats, hang_probability: float = 0.0) -> FittedFamily:
+def best_family(observed_s: Floats, cut_s: Floats) -> FittedFamily:
     """Fit both families and return the one with the smaller BIC.
 
-    observed_s, cut_s: positive seconds; at least two different ones observed. hang_probability: share of durations
-    that never end; the family is of the others.
+    observed_s, cut_s: positive seconds; at least two different ones observed.
     """
     observed_s, cut_s = _thin_out(observed_s, cut_s)
     log_observed, log_cut = np.log(observed_s), np.log(cut_s)
-    fits = (_fit(starts, log_observed, log_cut, hang_probability) for starts in _starts(log_observed))
+    fits = (_fit(starts, log_observed, log_cut) for starts in _starts(log_observed))
     return min(fits, key=lambda fit: fit.bic)
 
 
-def _fit(starts: list[Floats], log_observed: Floats, log_cut: Floats, hang_probability: float) -> FittedFamily:
-    log_hang, log_ends = (math.log(share) if share else -math.inf for share in (hang_probability, 1 - hang_probability))
-
+def _fit(starts: list[Floats], log_observed: Floats, log_cut: Floats) -> FittedFamily:
     def loss(theta: Floats) -> float:
         with np.errstate(all="ignore"):
-            value = _logs(log_observed, theta)[0].sum() + log_ends * len(log_observed)
-            value += np.logaddexp(log_hang, log_ends + _logs(log_cut, theta)[1]).sum()
+            value = _logs(log_observed, theta)[0].sum() + _logs(log_cut, theta)[1].sum()
         # A mean, so that the optimiser's tolerances mean the same for ten rows and ten thousand.
         return float(-value / len(log_observed)) if np.isfinite(value) else 1e10
 

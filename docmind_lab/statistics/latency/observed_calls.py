@@ -1,22 +1,30 @@
-"""Observed calls, one row each, and how a user's table is read into them.
+"""Observed calls, one row each, read from a DataFrame, a file of several kinds, or an export of a tracing tool.
 
-calls_of_table(frame, "calls.csv", {"latency_s": "duration_ms:ms", "outcome": "status"}, ok=("finished",))
+read_calls("calls.csv", {"latency_s": "duration_ms:ms", "outcome": "status"}, ok=("finished",))
 """
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, RecordError
+from docmind_lab.tables.traces.importers import SPAN_FORMATS, span_format_of
+from docmind_lab.tables.traces.importers.export_records import Record, json_values, records_of, records_of_frame
 from docmind_lab.tables.traces.importers.spans import ExportedSpan, innermost
 
+Source = pd.DataFrame | str | os.PathLike[str]
+
+_SUFFIXES: Final = (".csv", ".parquet", ".json", ".jsonl", ".ndjson")
 COLUMNS: Final = ("kind", "complete", "latency_s", "first_token_s", "output_tokens", "model", "node", "session")
 
 
@@ -126,6 +134,86 @@ def calls_of_spans(spans: Iterable[ExportedSpan], source: str, tool: str) -> Obs
     return ObservedCalls.of(
         {name: np.array([row[name] for row in rows]) for name in COLUMNS}, f"{source} ({tool})", notes
     )
+
+
+def read_calls(source: object, columns: Mapping[str, str] | None = None, ok: Sequence[str] = ()) -> ObservedCalls:
+    """Read the calls of a file or a DataFrame.
+
+    source: a DataFrame; a .csv, .jsonl, .ndjson, .json or .parquet file; OTLP JSON, one document or one a line. An
+    export of LangSmith, Langfuse or Phoenix is known by its columns. columns, ok: for tables of the user's own, as
+    `calls_of_table` takes them.
+    Raises: ConfigurationError naming the file or the column, and the remedy.
+    """
+    if isinstance(source, pd.DataFrame):
+        return _from_frame(source, "a DataFrame", columns, ok)
+    if not isinstance(source, str | os.PathLike):
+        kind = type(source).__name__
+        raise ConfigurationError(f"source is a {kind}: give a DataFrame, such as the calls of a study, or a file")
+    path = Path(source)
+    if not path.is_file():
+        raise ConfigurationError(
+            f"{path} cannot be read: there is no such file; in the folder of a study it is calls.parquet"
+        )
+    return _from_file(path, columns, ok)
+
+
+def _from_frame(
+    frame: pd.DataFrame, source: str, columns: Mapping[str, str] | None, ok: Sequence[str]
+) -> ObservedCalls:
+    if frame.empty:
+        raise ConfigurationError(f"{source} has no rows: give one with a row for each call")
+    calls = None if columns else _from_spans(records_of_frame(frame, source), source)
+    return calls_of_table(frame, source, columns, ok) if calls is None else calls
+
+
+def _from_spans(records: Iterator[Record], source: str) -> ObservedCalls | None:
+    """Return the calls of an export of spans; None for records of anything else."""
+    try:
+        first = next(records, None)
+        name = None if first is None else span_format_of(first)
+        if first is None or name is None:
+            return None
+        spans = SPAN_FORMATS[name].spans(itertools.chain([first], records))
+        return calls_of_spans(spans, source, SPAN_FORMATS[name].tool)
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from error
+
+
+def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise ConfigurationError(
+            f"{path} is no file that can be read: its name must end in one of {', '.join(_SUFFIXES)}"
+        )
+    if path.stat().st_size == 0:
+        raise ConfigurationError(f"{path} is empty: give a file with a row for each call")
+    if suffix != ".csv" and not columns and (calls := _from_spans(records_of(path), path.name)) is not None:
+        return calls
+    try:
+        frame = _read_table(path)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}") from error
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from error
+    except ValueError as error:
+        # pandas' and pyarrow's errors of broken files are all ValueErrors.
+        first = str(error).strip().splitlines()[0]
+        raise ConfigurationError(f"{path} cannot be read as {suffix}: {first}; save it again") from error
+    return _from_frame(frame, path.name, columns, ok)
+
+
+def _read_table(path: Path) -> pd.DataFrame:
+    if path.suffix.lower() == ".csv":
+        return pd.read_csv(path)
+    if path.suffix.lower() == ".parquet":
+        return pd.read_parquet(path)
+    with path.open(encoding="utf-8-sig") as stream:
+        values = [value for _, value in json_values(stream, str(path))]
+    rows = [row for value in values for row in (value if isinstance(value, list) else [value])]
+    odd = next((place for place, row in enumerate(rows, start=1) if not isinstance(row, dict)), None)
+    if odd is not None:
+        raise RecordError(f"{path}: value {odd} is not an object: write one object for each call")
+    return pd.DataFrame(rows)
 
 
 SECONDS_PER_UNIT: Final[Mapping[str, float]] = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

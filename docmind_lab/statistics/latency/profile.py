@@ -33,7 +33,7 @@ from docmind_lab.statistics.latency import dependence
 from docmind_lab.statistics.latency.quantiles import DurationFit, QuantileTable, require_factor
 
 if TYPE_CHECKING:
-    from docmind_lab.statistics.latency.call_sources import Source
+    from docmind_lab.statistics.latency.observed_calls import Source
 
 PROFILE_NAMES: tuple[str, ...] = ("fast", "typical", "heavy_tail", "local_gpu", "coding_2026", "typical/10")
 """The built-in profiles, for `LatencyProfile.named`."""
@@ -76,7 +76,7 @@ class LatencyProfile(ShownAsCode):
         of_roles: Profiles of single roles, which their calls are drawn from in place of this one. The slots of the
             server are this one's.
         evidence: What a fitted profile rests on, by table, None for others. Equal profiles may differ in it, and
-            manifests leave it out.
+            manifests and files leave it out.
 
     Raises:
         ConfigurationError: A value is out of range.
@@ -233,19 +233,17 @@ class LatencyProfile(ShownAsCode):
         model: str | None = None,
         node: str | None = None,
         name: str | None = None,
-        hang_probability: float = 0.0,
         slots: int | None = None,
     ) -> LatencyProfile:
         """Fit a profile to measured calls; docs/own-latencies.md explains it.
 
         Args:
-            source: A DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, a study or its folder.
+            source: A DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, an export of a tracing tool.
             columns: Field → its column and unit, such as {"latency_s": "duration_ms:ms"}.
             ok: The outcomes that mean a complete answer. Other calls were cut, and count as longer than that.
             model: The model whose calls alone are taken; all of them when left out.
             node: The node of a graph whose calls alone are taken; all of them when left out.
             name: Name of the profile, in tables and figures; that of the source when left out.
-            hang_probability: Share of model calls that never answer, in [0, 1). It is never guessed from timeouts.
             slots: Model calls that the server works on at once; None is no limit.
 
         Returns:
@@ -255,14 +253,14 @@ class LatencyProfile(ShownAsCode):
             ConfigurationError: The message names the file, the column and the remedy.
         """
         # Function-level: they import pandas and scipy, and built-in profiles need neither.
-        from docmind_lab.statistics.latency.call_sources import read_calls  # noqa: PLC0415
         from docmind_lab.statistics.latency.fitting import fit_calls  # noqa: PLC0415
+        from docmind_lab.statistics.latency.observed_calls import read_calls  # noqa: PLC0415
 
         calls = read_calls(source, columns, ok).only("node", node).only("model", model)
-        return cls(**fit_calls(calls, cls.named("typical").retrieval_s, hang_probability, name), slots=slots)
+        return cls(**fit_calls(calls, cls.named("typical").retrieval_s, name), slots=slots)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Write the profile and its evidence to a JSON file, which `named` reads, and return its path.
+        """Write the profile, without its evidence, to a JSON file, which `named` reads, and return its path.
 
         Args:
             path: The file; its name ends in .json.
@@ -273,9 +271,7 @@ class LatencyProfile(ShownAsCode):
         target = Path(path)
         if target.suffix != ".json":
             raise ConfigurationError(f"a profile's file must end in .json, so that --latencies knows it: got {target}")
-        content: dict[str, Any] = {"schema_version": _SCHEMA_VERSION, "profile": self.to_dict()}
-        if self.evidence is not None:
-            content["evidence"] = {name: fit.to_dict() for name, fit in self.evidence.items()}
+        content = {"schema_version": _SCHEMA_VERSION, "profile": self.to_dict()}
         return write_or_refuse(target, as_text(json.dumps(content, indent=1, allow_nan=False) + "\n"))
 
     def to_dict(self) -> dict[str, Any]:
@@ -329,9 +325,7 @@ def _load_file(path: str) -> LatencyProfile:
     if version != _SCHEMA_VERSION:
         raise ConfigurationError(f"latency profile {path} has schema_version {version}, known is {_SCHEMA_VERSION}")
     try:
-        profile = LatencyProfile.from_dict(content.get("profile", content))
-        evidence = {name: DurationFit.from_dict(fit) for name, fit in content.get("evidence", {}).items()}
-        return replace(profile, evidence=evidence or None)
+        return LatencyProfile.from_dict(content.get("profile", content))
     except (ConfigurationError, TypeError, AttributeError) as error:
         raise ConfigurationError(f"latency profile {path}: {error}; docmind-lab profile makes one") from error
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Final
-
-from pydantic import TypeAdapter, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.shown import ShownAsCode
@@ -134,23 +131,3 @@ class DurationFit:
             else:
                 text += "the table holds the longest time seen: the true durations are longer"
         return text + "."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the fit as JSON types, without what is not known; `from_dict` reads it back equal."""
-        return {name: value for name, value in asdict(self).items() if value == value}  # NaN is not itself
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> DurationFit:
-        """Read a fit that `to_dict` wrote. Raises: ConfigurationError if it did not."""
-        try:
-            # Older files have null for what is not known.
-            return _FIT.validate_python({name: value for name, value in data.items() if value is not None})
-        except ValidationError as error:
-            first = error.errors()[0]
-            where = ".".join(map(str, first["loc"]))
-            raise ConfigurationError(
-                f"evidence of a fit cannot be read: {where}: {first['msg']}; fit the profile again"
-            ) from error
-
-
-_FIT: Final = TypeAdapter(DurationFit)

@@ -16,7 +16,7 @@ def profile(
         typer.Argument(
             metavar="SOURCE",
             help="A .csv, .jsonl, .parquet or OTLP .json file with a row for each call, an export of LangSmith, "
-            "Langfuse or Phoenix, or a study's DIR.",
+            "Langfuse or Phoenix.",
         ),
     ],
     out: Annotated[str, typer.Option(help="File to write, ending in .json.")] = "profile.json",
@@ -37,9 +37,6 @@ def profile(
     name: Annotated[str, typer.Option(help="The profile's name in tables; that of the source when left out.")] = "",
     model: Annotated[str, typer.Option(help="Only the calls of this model.")] = "",
     node: Annotated[str, typer.Option(help="Only the calls of this node of a graph.")] = "",
-    hang_probability: Annotated[
-        float, typer.Option(help="Share of model calls that never answer; never guessed from timeouts.")
-    ] = 0.0,
     slots: Annotated[int | None, typer.Option(help="Model calls served at once; no limit when left out.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the profile as JSON and nothing else.")] = False,
 ) -> None:
@@ -56,7 +53,6 @@ def profile(
         model=model or None,
         node=node or None,
         name=name or None,
-        hang_probability=hang_probability,
         slots=slots,
     )
     written = fitted.save(out)

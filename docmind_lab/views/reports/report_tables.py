@@ -106,7 +106,7 @@ def arms_tables(runs: pd.DataFrame, apart: Sequence[str], most: int) -> list[Tab
 def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any]) -> pd.DataFrame:
     """Return one row per arm; bounds are of 95 % intervals."""
     named = with_arms(runs)
-    means = restricted_means(named, timed_out_as="no_answer")
+    means = restricted_means(named)
     until = {str(row["arm"]): row for row in means.to_dict("records")}
     rows = []
     for arm, group in named.groupby("arm", observed=True, sort=True):
