@@ -37,7 +37,7 @@ from docmind_lab.systems.docmind.graphs import (
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.systems.docmind.graphs.roles import ANSWERING_AGENT, role_middleware
+from docmind_lab.systems.docmind.graphs.roles import role_middleware
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.injection import ROUTER_ROLE
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
@@ -152,7 +152,6 @@ class DocmindSystem(ServiceSystem):
             params=SupervisorBuildParams(
                 supervisor_name=SUPERVISOR_ROLE,
                 max_concurrent_agents=self.side_by_side,
-                answering_agent=ANSWERING_AGENT,
             ),
         )
         return graph.compile(checkpointer=checkpointer, store=store)
