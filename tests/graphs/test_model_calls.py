@@ -289,15 +289,6 @@ def test_a_wait_that_took_too_long_ends_the_call_instead_of_sending(call: Call, 
     assert len(server.timeouts) == 1
 
 
-@pytest.mark.parametrize("status", [400, 401, 404])
-def test_a_refusal_of_the_request_itself_is_not_retried(call: Call, clock: HandClock, status: int):
-    kinds = {400: openai.BadRequestError, 401: openai.AuthenticationError, 404: openai.NotFoundError}
-    server = Server(clock, [status_error(kinds[status], status), OK])
-    with pytest.raises(kinds[status]):
-        call(server, left_s=5.0)
-    assert len(server.timeouts) == 1
-
-
 def test_a_timeout_at_the_deadline_is_a_deadline_error_chained_from_it(call: Call, clock: HandClock, noted: Recorder):
     timeout = openai.APITimeoutError(request=REQUEST)
     with pytest.raises(DeadlineExceeded) as raised:

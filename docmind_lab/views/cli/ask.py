@@ -47,7 +47,7 @@ def ask(
     if decision_timeout is not None:
         settings = settings.replaced(agents={"decision_timeout": decision_timeout})
     database = settings.database
-    is_live = settings.llm.base_url and (database.qdrant_url or database.qdrant_path)
+    is_live = settings.llm.base_url and database.qdrant_url
     for name in ("latencies", "faults"):
         if is_live and name in options:
             raise ConfigurationError(f"--{name} is of the simulated services, and yours answer here; leave it out")

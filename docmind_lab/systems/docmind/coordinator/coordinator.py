@@ -104,12 +104,6 @@ class MultiAgentCoordinator:
             self.system = DocmindSystem(addresses, self.settings, searched)
             self._open.callback(self.system.close)
             self._open.push(opening.pop_all())
-        if self.alternative.node_mode == "async" and self.system.qdrant_async is None:
-            self.close()
-            raise ConfigurationError(
-                f"database.qdrant_path: {self.alternative.name} runs async, and a local store has no async client; "
-                "use database.qdrant_url, or a sync alternative (A, B, D)"
-            )
         self._checkpointer = checkpointer if checkpointer is not None else InMemorySaver()
         self._store = store
         self._graph = self.system.graph(self._checkpointer, store)
@@ -300,7 +294,7 @@ def chosen_alternative(alternative: Alternative | str | None, settings: Settings
 def _addresses(settings: Settings, services: ServiceOptions | None) -> tuple[ServiceAddresses, ServiceProcess | None]:
     """Return the addresses of the model and the vector store; start simulated ones that the settings do not name."""
     llm, database = settings.llm.base_url, settings.database
-    vectors = database.qdrant_url or ("" if database.qdrant_path else None)
+    vectors = database.qdrant_url
     if llm is not None and vectors is not None:
         return ServiceAddresses(openai_base_url=llm, qdrant_url=vectors, log_url=""), None
     process = ServiceProcess(services or ServiceOptions(profile=LatencyProfile.named("fast")))
