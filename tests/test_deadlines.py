@@ -135,7 +135,7 @@ def test_time_spent_of_a_child_is_counted_from_the_start_of_the_whole_budget(res
 
 
 def test_the_default_policy_bounds_the_total_and_retries_once():
-    assert current_policy() == PropagationPolicy(cap="total", floor_s=0.005, reserve_s=0.0, retries=1)
+    assert current_policy() == PropagationPolicy(cap="total", floor_s=0.005, retries=1)
 
 
 # ---- what cannot be used
@@ -154,7 +154,6 @@ REFUSED = [
     (lambda value: Deadline.from_state({DEADLINE_KEY: value}), DEADLINE_KEY, [math.nan, math.inf, "soon", [1.0]]),
     (make_policy("cap"), "cap must be", ["sometimes"]),
     (make_policy("floor_s"), "floor_s must be", [-0.1, math.nan, math.inf]),
-    (make_policy("reserve_s"), "reserve_s must be", [-1.0, math.nan, math.inf]),
     (make_policy("retries"), "retries must be", [-1]),
 ]
 

@@ -12,7 +12,7 @@ from served_here import Here
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
-from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.errors import ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -100,11 +100,4 @@ def test_compare_asks_a_dead_endpoint_before_it_measures_anything() -> None:
             alternatives="A",
             world=dl.Live(settings=Settings(llm={"base_url": "http://127.0.0.1:9/v1"})),
             runs=1,
-        )
-
-
-def test_a_local_store_is_refused_in_compare_by_name(tmp_path: object) -> None:
-    with pytest.raises(ConfigurationError, match=r"database\.qdrant_path"):
-        dl.compare(
-            decision_timeout_s=1.0, world=dl.Live(settings=Settings(database={"qdrant_path": str(tmp_path)})), runs=1
         )

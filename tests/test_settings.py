@@ -28,7 +28,6 @@ EXAMPLES = {
     "DOCMIND_LLM__API_KEY": ("sk-quiet", SecretStr("sk-quiet")),
     "DOCMIND_LLM__REQUEST_TIMEOUT_SECONDS": ("7", 7.0),
     "DOCMIND_DATABASE__QDRANT_URL": ("http://localhost:6333", "http://localhost:6333"),
-    "DOCMIND_DATABASE__QDRANT_PATH": ("store", "store"),
     "DOCMIND_DATABASE__QDRANT_TIMEOUT": ("0.25", 0.25),
     "DOCMIND_SECURITY__ALLOW_REMOTE_ENDPOINTS": ("yes", True),
     "DOCMIND_SECURITY__ENDPOINT_ALLOWLIST": ('["models.example"]', ("models.example",)),
@@ -216,7 +215,6 @@ REFUSED = [
     *(("llm", {"base_url": url}, r"llm.base_url: .*REMOTE_ENDPOINTS=true.*ALLOWLIST") for url in ANOTHER_MACHINE),
     *(("llm", {"base_url": url}, r"llm\.base_url: .*write it like") for url in NO_HOST),
     *(("database", {"qdrant_url": url}, "qdrant_url must be an http or https .*gRPC") for url in NOT_REST),
-    ("database", {"qdrant_url": "http://127.0.0.1:6333", "qdrant_path": "store"}, "qdrant_path, not both"),
 ]
 
 

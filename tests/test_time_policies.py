@@ -47,10 +47,10 @@ def test_a_text_that_names_no_policy_is_refused_with_the_remedy(text: str, compl
 
 
 def test_a_policy_is_part_of_the_name_of_an_alternative() -> None:
-    plain, hedged, both = parse_alternatives("A,A+hedge:2s,A:equal+hedge:1s+aware")
+    plain, hedged, both = parse_alternatives("A,A+hedge:2s,A:per_read+hedge:1s+aware")
     assert options_json(plain) == "{}"
     assert options_json(hedged) == '{"policies": "hedge:2s"}'
-    assert options_json(both) == '{"allocation": "equal", "policies": "hedge:1s+aware"}'
+    assert options_json(both) == '{"cap": "per_read", "policies": "hedge:1s+aware"}'
     assert label_of("cooperative", options_json(hedged)) == "A  cooperative (hedge:2s)"
     (renamed,) = parse_alternatives("A+hedge:2s", retries=3)
     assert options_json(renamed) == '{"policies": "hedge:2s", "retries": 3}'

@@ -198,7 +198,7 @@ def test_settings_that_name_an_endpoint_are_refused():
     with pytest.raises(ConfigurationError, match="llm"):
         SimulatedSystem(Settings(llm={"base_url": "http://127.0.0.1:8000/v1"}))
     with pytest.raises(ConfigurationError, match="database"):
-        SimulatedSystem(Settings(database={"qdrant_path": "somewhere"}))
+        SimulatedSystem(Settings(database={"qdrant_url": "http://127.0.0.1:6333"}))
 
 
 def test_a_run_is_not_measured_inside_another(system):

@@ -1,6 +1,6 @@
 """Finds alternatives by a level, a letter, or the name of a variant, with the policies for their calls.
 
-parse_alternatives("A,B:drain,A:equal+hedge:2s+aware")
+parse_alternatives("A,B:drain,A+hedge:2s+aware")
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
-from docmind_lab.alternatives.propagation import Equal, Propagation
+from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.alternative_catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
@@ -65,8 +65,6 @@ def _parse_item(text: str) -> Alternative:
 def _parse_name(text: str) -> Alternative:
     level, variant = level_and_variant(text)
     options = dict(CATALOGUE[level].variants[variant]) if variant else {}
-    if options.get("allocation") == Equal.name:
-        options["allocation"] = Equal()
     kind: Any = pkgutil.resolve_name(CATALOGUE[level].home)
     own = {option.name for option in dataclasses.fields(kind)}
     of_policy = {name: value for name, value in options.items() if name not in own}

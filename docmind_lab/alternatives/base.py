@@ -120,10 +120,7 @@ class AroundAlternative:
 
 
 def options_json(alternative: Any) -> str:
-    """Return the options of an alternative, and of its policy, that are not at their default, as a JSON object.
-
-    A record that has a name, as an allocation has, stands there by its name, with its own options beside it.
-    """
+    """Return the options of an alternative, and of its policy, that are not at their default, as a JSON object."""
     return json.dumps(_changed_options(alternative), sort_keys=True, default=str)
 
 
@@ -134,8 +131,7 @@ def _changed_options(record: Any) -> dict[str, Any]:
         if isinstance(value, TimePolicies):
             changed |= {option.name: value.text} if value.text else {}
         elif dataclasses.is_dataclass(value):
-            named = getattr(value, "name", "")
-            changed |= ({option.name: named} if named else {}) | _changed_options(value)
+            changed |= _changed_options(value)
         elif value != option.default:
             changed[option.name] = value
     return changed

@@ -1,17 +1,15 @@
-"""Whether a run's deadline travels with it, and whether it is divided over the roles: options of the alternatives."""
+"""Whether a run's deadline travels with it: an option of the alternatives."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from docmind_lab.alternatives.base import Inputs, Runnable, RunProgress, stream_graph
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
-from docmind_lab.core.levels import ROLES
 from docmind_lab.core.sync_async import Steps
 
 
@@ -80,26 +78,3 @@ class Propagation:
                 runnable = with_deadline_in_config(runnable, deadline)
                 held_inputs = with_deadline_in_input(inputs, deadline)
             yield from stream_graph(runnable, held_inputs, progress, **options)
-
-
-@dataclass(frozen=True)
-class Equal:
-    """Gives each role and the supervisor the same share: `PropagationPolicy(allocation=Equal())`, "A:equal".
-
-    Shares follow each other in the order of work, so that each ends at an instant of its own: what a role does not use
-    is there for those after it, and what it lacks it does not take from them. A role that comes again works against the
-    same instant. The supervisor is held by the run's own deadline only, since without it nobody decides what comes
-    next; its share is what the others must leave it, in equal turns: one before each role and one after the last.
-
-    A role whose allotment is spent is cut, and the run goes on without it; see `graphs/agent_node.py`.
-    """
-
-    name: ClassVar[str] = "equal"
-
-    def until_s(self, role: str, budget_s: float) -> float:
-        """Return the seconds after the run's start at which the role's share ends; `budget_s` if it has none."""
-        if role not in ROLES:
-            return budget_s
-        share_s = budget_s / (len(ROLES) + 1)
-        turn_s = share_s / (len(ROLES) + 1)
-        return min(budget_s, (ROLES.index(role) + 1) * (turn_s + share_s))

@@ -76,7 +76,6 @@ CATALOGUE: Final[dict[str, Entry]] = {
         setting="DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true",
         variants={
             "per_read": {"cap": "per_read"},
-            "equal": {"allocation": "equal"},
             "unpropagated": {"propagate": False},
         },
         mistakes=("per_read",),

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Literal, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.duration_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s
@@ -182,19 +182,6 @@ class Deadline(ShownAsCode):
         )
 
 
-class Allocation(Protocol):
-    """Divides a decision timeout over the roles: a frozen, hashable dataclass, such as `propagation.Equal`.
-
-    name: level in the tables.
-    """
-
-    name: ClassVar[str]
-
-    def until_s(self, role: str, budget_s: float) -> float:
-        """Return when the role's share ends, in seconds from the run's start; at most `budget_s`."""
-        ...
-
-
 class CappedTimeout(float):
     """A client's timeout, capped by a deadline when its request began, in seconds.
 
@@ -230,24 +217,19 @@ class PropagationPolicy:
     cap: "total" bounds everything a call does, trickled bytes included; "per_read" hands the client a timeout and
         leaves it at that, which a client applies to each read anew (kept so that the difference can be shown).
     floor_s: with this much left or less, a call is refused before it is sent.
-    reserve_s: kept for synthesis and validation; taken off the deadline of the roles before them.
     retries: attempts after the first, within the budget only.
-    allocation: how the budget is divided over the roles; None gives each call all the time left.
     policies: how the time of each model call is spent: hedges, timeouts, retries, refusals. None by default.
     """
 
     cap: CapKind = "total"
     floor_s: float = 0.005
-    reserve_s: float = 0.0
     retries: int = 1
-    allocation: Allocation | None = None
     policies: TimePolicies = field(default_factory=TimePolicies)
 
     def __post_init__(self) -> None:
         if self.cap not in ("total", "per_read"):
             raise ConfigurationError(f"cap must be 'total' or 'per_read', not {self.cap!r}")
         require_allowance("floor_s", self.floor_s)
-        require_allowance("reserve_s", self.reserve_s)
         if self.retries < 0:
             raise ConfigurationError(f"retries must be 0 or more, not {self.retries!r}")
 
@@ -339,8 +321,7 @@ def nearer(deadline: Deadline | None, around: Deadline | None) -> Deadline | Non
 class policy_scope(in_force_scope):  # noqa: N801 - used as the functions beside it are
     """Apply propagated deadlines by a policy during a block.
 
-    run: the deadline of the whole run, which the policy's allocation divides, and whose start and limit a deadline read
-    from a state has. Without one nothing is divided.
+    run: the deadline of the whole run, whose start and limit a deadline read from a state has.
     """
 
     __slots__ = ("_policy", "_run")
@@ -350,19 +331,3 @@ class policy_scope(in_force_scope):  # noqa: N801 - used as the functions beside
 
     def __enter__(self) -> None:
         self._token = _in_force.set(_in_force.get()._replace(policy=self._policy, run=self._run))
-
-
-def deadline_of_role(deadline: Deadline, role: str) -> Deadline:
-    """Return the deadline of one role under the allocation in force; `deadline` itself without an allocation.
-
-    It is never later, and its `limit_s` is the seconds that the role has from now on.
-    """
-    around = _in_force.get()
-    policy, run = around.policy, around.run
-    if policy.allocation is None or run is None:
-        return deadline
-    ends_at_s = run.at_s - run.limit_s + policy.allocation.until_s(role, run.limit_s)
-    earlier_s = deadline.at_s - ends_at_s
-    if earlier_s <= 0:
-        return deadline
-    return Deadline(deadline.at_s - earlier_s, max(0.0, deadline.remaining()) - earlier_s, deadline.clock)

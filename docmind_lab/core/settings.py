@@ -70,14 +70,11 @@ class LlmSettings(BaseModel):
 
 
 class DatabaseSettings(BaseModel):
-    """The vector store. qdrant_url: None for the simulated service; qdrant_path: a local store, which has no network
-    and so no timeouts.
-    """
+    """The vector store. qdrant_url: None for the simulated service."""
 
     model_config = _SECTION
 
     qdrant_url: str | None = None
-    qdrant_path: str | None = None
     qdrant_timeout: Seconds = 60.0
 
 
@@ -136,8 +133,6 @@ class Settings(BaseSettings):
 
     def _check_endpoints(self) -> None:
         # When the settings are made, not at the first call: nothing has been sent yet.
-        if self.database.qdrant_url and self.database.qdrant_path:
-            raise ConfigurationError("set database.qdrant_url or database.qdrant_path, not both")
         for name, url in (
             ("llm.base_url", self.llm.base_url),
             ("database.qdrant_url", self.database.qdrant_url),
@@ -161,11 +156,11 @@ class Settings(BaseSettings):
         return f"<pre>{escape(repr(self))}</pre>"
 
     def recorded(self, exclude: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the settings that a study stores, as JSON types, without API key, local paths and secrets of URLs.
+        """Return the settings that a study stores, as JSON types, without API key and secrets of URLs.
 
         exclude: sections (True) or fields of them (a set of names) that are left out too.
         """
-        hidden: dict[str, Any] = {"llm": {"api_key"}, "database": {"qdrant_path"}}
+        hidden: dict[str, Any] = {"llm": {"api_key"}}
         for section, names in (exclude or {}).items():
             hidden[section] = True if names is True else hidden.get(section, set()) | names
         values: dict[str, Any] = self.model_dump(mode="json", exclude=hidden)

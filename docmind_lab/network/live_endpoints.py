@@ -86,9 +86,6 @@ def _model_endpoint(settings: Settings) -> Check:
 
 def _vector_store(settings: Settings) -> Check:
     url, remedy = settings.database.qdrant_url, "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
-    if settings.database.qdrant_path:
-        path = settings.database.qdrant_path
-        return Check(VECTOR_STORE, "note", f"local store {path}: no network, so it knows no timeouts")
     if url is None:
         return Check(VECTOR_STORE, "ok", "simulated")
     where = redact_url(url)

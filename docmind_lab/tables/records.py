@@ -280,7 +280,6 @@ EVENTS: Final[Mapping[str, str]] = {
     "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
     "reply_cut": "A reply was cut at the tokens that a second budget had left. detail: kind, budget, tokens.",
     "usage_missing": "A response did not say what it used: tokens and cost could not be charged. detail: kind.",
-    "allotment_spent": "A role's part of the budget was used up; the run goes on without it. detail: allotted_s.",
     "retrieved": "Documents were found. detail: ids, topics, strategy, router_used.",
     "result_available": "The run first had something to return: documents or text.",
     "result_scored": "What a caller who is cut from now on has was better or worse than before. detail: recall, score.",

@@ -164,18 +164,6 @@ def test_with_propagation_off_the_default_is_a_look_between_steps_and_no_call_ha
     assert made.process_query(QUESTION).metadata["outcome"] == "answered"
 
 
-# qdrant-client asks sqlite for its thread safety over a connection that it does not close, which 3.13 complains of.
-@pytest.mark.filterwarnings("ignore:Exception ignored in. <sqlite3:pytest.PytestUnraisableExceptionWarning")
-def test_a_local_store_serves_sync_alternatives_and_is_refused_to_async_ones(
-    served: Callable[..., Any], tmp_path: Any
-) -> None:
-    settings = Settings(llm={"base_url": served().openai_base_url}, database={"qdrant_path": str(tmp_path / "store")})
-    with MultiAgentCoordinator(settings) as made:
-        assert made.process_query(QUESTION).sources
-    with pytest.raises(ConfigurationError, match=r"database\.qdrant_path: async_cancellation runs async"):
-        MultiAgentCoordinator(settings, alternative="C")
-
-
 def test_without_endpoints_the_simulated_services_are_started_and_stopped_again() -> None:
     with MultiAgentCoordinator() as made:
         response = made.process_query(QUESTION)

@@ -525,7 +525,7 @@ def test_the_context_of_the_caller_is_clean_after_a_call(stub: Stub) -> None:
         ({"decision_timeout_s": 0}, "decision_timeout_s must be a finite number of seconds above 0"),
         ({"alternative": "G"}, "unknown alternative 'G'"),
         ({"alternative": "A,B"}, "unknown alternative 'A,B'"),
-        ({"alternative": "A:equal"}, "alternative 'A:equal' divides the time over the lab's own roles"),
+        ({"alternative": "A:equal"}, "unknown variant 'A:equal'; the variants are cooperative:per_read"),
         ({"on_deadline": "explode"}, "on_deadline must be 'partial' or 'raise'"),
     ],
 )

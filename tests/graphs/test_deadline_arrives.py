@@ -40,7 +40,7 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
 from docmind_lab.alternatives import Cooperative, Unguarded
-from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
 from docmind_lab.core.levels import ROLES, SUPERVISOR_ROLE
 from docmind_lab.network.recorder import recording
@@ -242,23 +242,6 @@ def test_of_parallel_agents_one_that_is_cut_takes_nothing_from_the_others(how: s
     assert texts(state, "b") == ["found it"]
     assert [document["id"] for document in state["documents"]] == ["d#1"]
     assert state["stop_reason"] == "deadline"
-
-
-@both_doors
-def test_a_spent_reserve_goes_back_to_the_supervisor_so_that_synthesis_has_its_time(
-    found_in: RetrievalResources, how: str
-):
-    """23: with nothing left but the reserve, roles before synthesis are refused and synthesis still answers."""
-    model = scripted_model()
-    with policy_scope(PropagationPolicy(reserve_s=60.0)):
-        inputs = {**asked(SIMPLE), DEADLINE_KEY: time.monotonic() + 59}
-        state = run(docmind(model, found_in), how, inputs)
-    assert state["visits"]["synthesis_agent"] >= 1
-    assert state["stop_reason"] == ""
-    assert state["messages"][-1].name == "supervisor"
-    # A breadcrumb, and nothing that the agent says: the note must not pass for an answer or a draft.
-    assert not any(texts(state, "retrieval_agent"))
-    assert any("retrieval_agent had no time left for this" in text for text in texts(state))
 
 
 def test_a_supervisor_without_budget_is_refused(found_in: RetrievalResources):

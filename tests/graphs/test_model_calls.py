@@ -130,38 +130,18 @@ def details(recorder: Recorder, name: str) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    ("role", "left_s", "request_timeout_s", "reserve_s", "timeout_s"),
-    [
-        ("synthesis", 5.0, None, 0.0, 5.0),
-        ("synthesis", 5.0, 2.0, 0.0, 2.0),
-        ("synthesis", 1.5, 2.0, 0.0, 1.5),
-        ("retrieval", 5.0, 2.0, 4.0, 1.0),
-        ("router", 5.0, None, 4.0, 1.0),
-        ("planner", 5.0, None, 4.0, 1.0),
-        ("synthesis", 5.0, None, 4.0, 5.0),
-        ("validation", 5.0, None, 4.0, 5.0),
-        ("supervisor", 5.0, None, 4.0, 5.0),
-        ("synthesis", 0.0051, None, 0.0, 0.0051),
-    ],
+    ("left_s", "request_timeout_s", "timeout_s"),
+    [(5.0, None, 5.0), (5.0, 2.0, 2.0), (1.5, 2.0, 1.5), (0.0051, None, 0.0051)],
 )
 def test_a_call_gets_the_smaller_of_its_timeout_and_what_is_left(
-    call: Call,
-    clock: HandClock,
-    role: str,
-    left_s: float,
-    request_timeout_s: float | None,
-    reserve_s: float,
-    timeout_s: float,
+    call: Call, clock: HandClock, left_s: float, request_timeout_s: float | None, timeout_s: float
 ):
-    """19, 23: the reserve is taken off for the roles before synthesis only."""
     server = Server(clock, [OK])
-    with policy_scope(PropagationPolicy(reserve_s=reserve_s)):
-        assert call(server, left_s=left_s, role=role, request_timeout_s=request_timeout_s) is OK
+    assert call(server, left_s=left_s, request_timeout_s=request_timeout_s) is OK
     assert server.timeouts == [pytest.approx(timeout_s)]
     (deadline,) = server.deadlines
     assert deadline is not None
-    held_s = left_s - (reserve_s if role in ("router", "planner", "retrieval") else 0.0)
-    assert deadline.at_s == pytest.approx(100.0 + held_s)
+    assert deadline.at_s == pytest.approx(100.0 + left_s)
 
 
 def test_a_shorter_timeout_of_the_model_or_the_request_stays(call: Call, clock: HandClock):
@@ -306,15 +286,6 @@ def test_a_wait_that_took_too_long_ends_the_call_instead_of_sending(call: Call, 
     with pytest.raises(DeadlineExceeded) as raised:
         call(server, left_s=5.0)
     assert isinstance(raised.value.__cause__, openai.InternalServerError)
-    assert len(server.timeouts) == 1
-
-
-@pytest.mark.parametrize("status", [400, 401, 404])
-def test_a_refusal_of_the_request_itself_is_not_retried(call: Call, clock: HandClock, status: int):
-    kinds = {400: openai.BadRequestError, 401: openai.AuthenticationError, 404: openai.NotFoundError}
-    server = Server(clock, [status_error(kinds[status], status), OK])
-    with pytest.raises(kinds[status]):
-        call(server, left_s=5.0)
     assert len(server.timeouts) == 1
 
 

@@ -88,7 +88,7 @@ def test_a_graph_that_fails_by_itself_has_no_verdict() -> None:
         ({"slack_s": -1.0}, "slack_s"),
         ({"alternatives": "Z"}, "unknown alternative 'Z'"),
         ({"alternatives": ""}, "alternatives"),
-        ({"alternatives": "A:equal"}, "equal"),
+        ({"alternatives": "A+hedge:2s"}, "hedge:2s"),
     ],
 )
 def test_values_that_cannot_be_used_are_named(options: dict[str, Any], said: str) -> None:

@@ -196,7 +196,7 @@ def test_a_live_graph_has_one_name_and_another_of_the_same_name_another() -> Non
         ({"services": "mine"}, "services must be one of simulated, own"),
         ({"services": "own", "clock": "virtual"}, "services: in virtual time nothing is sent"),
         ({"faults": "hang:planner"}, "the graph has no node 'planner'; it has model"),
-        ({"alternatives": "A:equal"}, "divided over the lab's own roles"),
+        ({"alternatives": "A+hedge:2s"}, "for the model calls of the lab's own roles"),
     ],
 )
 def test_options_that_do_not_go_together_are_named(options: dict[str, Any], said: str) -> None:

@@ -524,7 +524,7 @@ def test_nodes_and_tools_that_no_run_reached_are_named_in_one_line_as_the_graph_
         ({"factors": {"workload": "peers"}}, "factors.workload: it is of the lab's own systems"),
         ({"factors": {"retries": 2}}, "factors.retries: it is of the lab's own systems"),
         ({"factors": {"fault": "hang:nobody"}}, "factors.fault: .*the graph has no node 'nobody'"),
-        ({"factors": {"alternative": "A:equal"}}, "factors.alternative: .*divided over the lab's own roles"),
+        ({"factors": {"alternative": "A+hedge:2s"}}, "factors.alternative: .*for the model calls of the lab's own"),
         ({"documents": "papers"}, "documents is an option of docmind, .*, and not of graph"),
     ],
 )

@@ -99,12 +99,12 @@ def test_processes_that_somebody_else_ended_are_replaced() -> None:
 def test_settings_that_a_comparison_refuses_are_refused_here_too() -> None:
     executor = Scripted()
     heard: list[PanelRun] = []
-    local = Settings(database={"qdrant_path": "a-local-store"})
-    engine = Engine(heard.append, workers=executor.workers, settings=local)
+    off = Settings(agents={"enable_deadline_propagation": False})
+    engine = Engine(heard.append, workers=executor.workers, settings=off)
     engine.request(SMALL)
     assert engine.wait(PATIENCE_S)
     assert heard[-1].state == "failed"
-    assert "database.qdrant_path" in str(heard[-1].error)
+    assert "enable_deadline_propagation" in str(heard[-1].error)
     assert executor.asked == []
 
 

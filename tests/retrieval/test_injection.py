@@ -224,11 +224,10 @@ def test_a_failed_explicit_search_still_says_that_the_router_failed(ask, resourc
 @pytest.mark.parametrize("kind", [Router, AsyncRouter])
 def test_a_router_gets_its_share_of_what_is_left_of_the_deadline(ask, noted: Recorder, kind: type[Router]):
     router = kind()
-    with policy_scope(PropagationPolicy(reserve_s=1.0)):
-        ask(router, state={"deadline_ts": 105.0, "handoff_ordinal": 3, "fan_out_index": 1})
+    ask(router, state={"deadline_ts": 105.0, "handoff_ordinal": 3, "fan_out_index": 1})
     (deadline,), (call,), (state,) = router.deadlines, router.calls, router.states
     assert deadline is not None
-    assert deadline.at_s == pytest.approx(102.0)
+    assert deadline.at_s == pytest.approx(102.5)
     assert (call.call_id, call.cap_from_deadline) == ("retrieval/router_engine/3.1.1", True)
     assert state == {"handoff_ordinal": 3, "fan_out_index": 1, "deadline_ts": deadline.at_s}
 

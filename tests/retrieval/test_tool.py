@@ -254,13 +254,12 @@ def test_a_defect_is_raised(call: Call, client: Client):
 # ---- the deadline
 
 
-def test_a_search_is_held_to_the_deadline_less_the_reserve(call: Call, client: Client, noted: Recorder):
-    with policy_scope(PropagationPolicy(reserve_s=2.0)):
-        payload = payload_of(call(state={"deadline_ts": 105.0}))
+def test_a_search_is_held_to_the_deadline(call: Call, client: Client, noted: Recorder):
+    payload = payload_of(call(state={"deadline_ts": 105.0}))
     assert "error" not in payload
     (deadline,) = client.deadlines
     assert deadline is not None
-    assert deadline.at_s == 103.0
+    assert deadline.at_s == 105.0
     assert client.calls[0].cap_from_deadline is True
 
 

@@ -130,7 +130,7 @@ def test_the_command_answers_from_a_file_of_traces(tmp_path: Path, capsys: pytes
     [
         (("--timeouts", "soon"), "--timeouts must be seconds, as in 30,60,120"),
         (("--plot", "w.pdf"), "--plot must end in .png"),
-        (("--alternatives", "A:equal"), "virtual time"),
+        (("--alternatives", "A:per_read"), "virtual time"),
         (("--timeouts", "0"), "positive and finite"),
     ],
 )

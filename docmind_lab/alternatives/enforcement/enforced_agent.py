@@ -379,11 +379,6 @@ def enforce(
             f"alternative {alternative!r}: its policies are for the model calls of the lab's own roles, and none of a "
             "graph of your own goes through them; leave them out"
         )
-    if policy.allocation is not None or policy.reserve_s:
-        raise ConfigurationError(
-            f"alternative {alternative!r} divides the time over the lab's own roles, which a graph of your own lacks; "
-            "leave allocation and reserve_s out"
-        )
     install_lazily()
     seconds = require_seconds("decision_timeout_s", decision_timeout_s)
     return EnforcedAgent(graph, seconds, chosen[0], on_deadline, deadline_key, on_result, cuts_background)

@@ -360,8 +360,3 @@ def _runs(
 def check_settings(comparison: Comparison, settings: Settings) -> None:
     """Return if the settings leave the comparison what it is. Raises: ConfigurationError naming one that does not."""
     require_propagation(comparison.alternatives, settings)
-    if settings.database.qdrant_path:
-        raise ConfigurationError(
-            "database.qdrant_path: a local store has no network and knows no timeouts, so there is nothing to "
-            "measure; use database.qdrant_url, or neither for the simulated store"
-        )

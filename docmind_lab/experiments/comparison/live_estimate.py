@@ -117,9 +117,7 @@ def expected_to_send(comparison: Comparison, settings: Settings) -> str:
         runs=min(PILOT_QUESTIONS, comparison.runs),
         workload=simulated_name(comparison.workload),
     )
-    simulating = settings.replaced(
-        llm={"base_url": None, "model": "docmind-scripted"}, database={"qdrant_url": None, "qdrant_path": None}
-    )
+    simulating = settings.replaced(llm={"base_url": None, "model": "docmind-scripted"}, database={"qdrant_url": None})
     try:
         return str(request_estimate(pilot.orders(), simulated(pilot, simulating), comparison.runs))
     except DocmindLabError as error:

@@ -13,7 +13,6 @@ from typing import Any
 import pandas as pd
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
@@ -137,11 +136,6 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
             raise ConfigurationError(
                 f"{alternative.name}+{policy.policies.text}: these policies are for the model calls of the lab's own "
                 "roles, and none of a graph of your own goes through them; leave them out"
-            )
-        if policy is not None and (policy.allocation is not None or policy.reserve_s):
-            raise ConfigurationError(
-                f"{alternative.name} {options_json(alternative)}: a budget is divided over the lab's own roles, which "
-                "a graph of your own does not have; leave allocation and reserve_s out"
             )
 
 

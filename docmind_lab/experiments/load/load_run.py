@@ -129,7 +129,7 @@ def run_load(
         faults=_faults(fault),
     )
     require_propagation(design.alternatives, settings)
-    if name := live_endpoint_of(settings) or (settings.database.qdrant_path and "database.qdrant_path"):
+    if name := live_endpoint_of(settings):
         raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
     settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
     return offer_load(design, settings, workers_for(design.total_queries, workers), out=out, progress=progress)

@@ -121,7 +121,7 @@ class SimulatedSystem:
     )
 
     def __post_init__(self) -> None:
-        if name := live_endpoint_of(self.settings) or (self.settings.database.qdrant_path and "database.qdrant_path"):
+        if name := live_endpoint_of(self.settings):
             raise ConfigurationError(f"{name} is not reached in virtual time; leave it out, or use the wall clock")
         self._store = VectorService(LatencyProfile.named("typical"))
         clock = VirtualClock(on_entry=[self.door(ServiceOptions()).open], stall_after_s=_BUILD_STALL_AFTER_S)

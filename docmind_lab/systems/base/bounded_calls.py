@@ -78,15 +78,9 @@ def bounded_call(
             raise deadline.exceeded(role, "network") from error
 
 
-def search_deadline(state: Mapping[str, Any], clock: Clock = WALL) -> Deadline | None:
-    """Return the deadline in the state, less the reserve; None if there is none."""
-    deadline = Deadline.from_state(state, clock)
-    return None if deadline is None else deadline.child(current_policy().reserve_s)
-
-
 def bounded_search(state: Mapping[str, Any], clock: Clock = WALL) -> contextlib.AbstractContextManager[None]:
-    """Return a `bounded_call` for a search, limited by the state's deadline less the reserve."""
-    deadline = search_deadline(state, clock)
+    """Return a `bounded_call` for a search, limited by the deadline in the state."""
+    deadline = Deadline.from_state(state, clock)
     return bounded_call(
         "retrieval", RETRIEVAL, position_of(state), deadline, failures=SEARCH_FAILURES, source="retrieval"
     )

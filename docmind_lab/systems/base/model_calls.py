@@ -102,9 +102,6 @@ def settle(response: ModelResponse[Any], role: str, cap: ReplyCap | None) -> Non
             recorder.event("reply_cut", role, kind="llm", budget=cap.kind, tokens=cap.tokens)
 
 
-# These leave the reserve to synthesis and validation, which come after them.
-_ROLES_BEFORE_SYNTHESIS = frozenset({"router", "planner", "retrieval"})
-
 # What a model call fails with: the openai client's errors; a body that is not JSON, which it lets through; and the
 # network's own, when a stream breaks after it was opened.
 FAILURES = (openai.OpenAIError, json.JSONDecodeError, httpx2.HTTPError)
@@ -227,12 +224,7 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
 
     def _budget(self, request: ModelRequest[Any]) -> _Budget | None:
         deadline = Deadline.from_state(request.state, self.clock)
-        if deadline is None:
-            return None
-        policy = current_policy()
-        if self.role in _ROLES_BEFORE_SYNTHESIS:
-            deadline = deadline.child(policy.reserve_s)
-        return _Budget(deadline, policy)
+        return None if deadline is None else _Budget(deadline, current_policy())
 
     @contextlib.contextmanager
     def _record(self, request: ModelRequest[Any], budget: _Budget | None) -> Iterator[None]:

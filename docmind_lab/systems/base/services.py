@@ -40,7 +40,7 @@ class ServiceSystem:
     settings: Settings
     http: HttpClients
     qdrant: QdrantClient
-    qdrant_async: AsyncQdrantClient | None
+    qdrant_async: AsyncQdrantClient
 
     def _connect(self) -> None:
         """Make the clients of the vector store."""
@@ -66,6 +66,5 @@ class ServiceSystem:
         shared_loop().run(self._close_async())
 
     async def _close_async(self) -> None:
-        if self.qdrant_async is not None:
-            await self.qdrant_async.close()
+        await self.qdrant_async.close()
         await self.http.aclose()

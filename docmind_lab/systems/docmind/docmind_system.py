@@ -13,7 +13,6 @@ from langchain_core.callbacks import BaseCallbackHandler
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
-from qdrant_client import QdrantClient
 
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.alternatives.bound import bound
@@ -37,7 +36,7 @@ from docmind_lab.systems.docmind.graphs import (
     build_role_agents,
     create_forward_message_tool,
 )
-from docmind_lab.systems.docmind.graphs.roles import ANSWERING_AGENT, role_middleware
+from docmind_lab.systems.docmind.graphs.roles import role_middleware
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.injection import ROUTER_ROLE
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
@@ -48,8 +47,7 @@ from docmind_lab.systems.docmind.router import RouterEngine
 class DocmindSystem(ServiceSystem):
     """The DocMind system on given services.
 
-    addresses: of the model and the vector store; a local store of `settings.database.qdrant_path` takes the place of
-    the latter, and then only sync runs can search. client_retries: of the openai client for alternatives that leave
+    addresses: of the model and the vector store. client_retries: of the openai client for alternatives that leave
     retries to it; None for its default.
     """
 
@@ -90,19 +88,6 @@ class DocmindSystem(ServiceSystem):
     def refusal_of(self, run_id: str) -> str:
         """Return once why a request of a run was not sent, which clients hide; empty if all were sent."""
         return self._refusals.pop(run_id, "")
-
-    def _connect(self) -> None:
-        path = self.settings.database.qdrant_path
-        if not path:
-            super()._connect()
-            return
-        try:
-            self.qdrant, self.qdrant_async = QdrantClient(path=path), None
-        except (OSError, RuntimeError) as error:
-            raise ConfigurationError(
-                f"database.qdrant_path {path!r} cannot be opened ({error}); name a folder that can be written and that "
-                "no other process has open"
-            ) from error
 
     def _router(self) -> RouterEngine:
         """Return the lab's own engine, for runs whose context has none. Its choice costs a model call."""
@@ -152,7 +137,6 @@ class DocmindSystem(ServiceSystem):
             params=SupervisorBuildParams(
                 supervisor_name=SUPERVISOR_ROLE,
                 max_concurrent_agents=self.side_by_side,
-                answering_agent=ANSWERING_AGENT,
             ),
         )
         return graph.compile(checkpointer=checkpointer, store=store)

@@ -22,7 +22,6 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.systems.base.bounded_calls import RETRIEVAL
@@ -57,8 +56,7 @@ class ResearchWorkload(ServiceSystem, GraphWorkload):
     `limits.llm_retries`; the client itself makes none, since it would not know of the research budget. Results of a run
     are flushed to a temporary folder of its own, gone when the run is forgotten.
 
-    Raises: ConfigurationError for limits that name no source and for a local store, which has no network and so nothing
-    to wait for; ServiceError for a vector store that cannot be reached.
+    Raises: ConfigurationError for limits that name no source; ServiceError for a vector store that cannot be reached.
     """
 
     limits: ResearchLimits = field(default_factory=lambda: ResearchLimits(max_queries_per_source=LIMITS))
@@ -72,8 +70,6 @@ class ResearchWorkload(ServiceSystem, GraphWorkload):
             self.limits = replace(self.limits, llm_retries=around.client_retries)
         specs = load_sources()
         self.limits.check_sources(spec.name for spec in specs)
-        if self.settings.database.qdrant_path:
-            raise ConfigurationError("database.qdrant_path has no network; set database.qdrant_url, or leave both out")
         chunks = around.resolve_corpus().chunks
         self.http = HttpClients(admit=self.settings.admit, max_connections=around.max_connections)
         self._connect()
@@ -84,7 +80,6 @@ class ResearchWorkload(ServiceSystem, GraphWorkload):
             self.sources = build_sources(self.qdrant, specs, chunks)
 
     def _graph(self, mode: NodeMode) -> Runnable:
-        assert self.qdrant_async is not None, "only a local store has no async client"
         model = chat_model(
             mode,
             self.settings.llm,

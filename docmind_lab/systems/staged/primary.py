@@ -18,7 +18,7 @@ from langgraph.errors import GraphBubbleUp
 from langgraph.types import Command
 
 from docmind_lab.core.clock import WALL
-from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, current_policy
+from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import BudgetError
 from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network.recorder import note_event
@@ -96,7 +96,7 @@ class Primary:
         until_at, by_deadline = began_at + options.primary_timeout_s, False
         deadline = Deadline.from_state(state)
         if deadline is not None:
-            reserved = deadline.child(max(options.reserve_s, current_policy().reserve_s))
+            reserved = deadline.child(options.reserve_s)
             if reserved.at_s < until_at:
                 until_at, by_deadline = reserved.at_s, True
         return {"began_at": began_at, "until_at": until_at, "by_deadline": by_deadline}

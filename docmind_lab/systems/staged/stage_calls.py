@@ -8,14 +8,13 @@ write_of(ToolCall("create_relation", {"from": {"name": "Oslo"}, "to": "Bergen", 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, Literal, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
 from docmind_lab.systems.staged.graph_store import GraphStore, Written, key_of
 from docmind_lab.systems.staged.parsing import ToolCall
 
-CallOrder = Literal["observations_first", "entities_first"]
 MOST_CHARACTERS_OF_A_NAME = 120
 
 
@@ -165,17 +164,15 @@ def _tool(name: str, kind: type[Write]) -> dict[str, Any]:
 TOOLS: tuple[dict[str, Any], ...] = tuple(_tool(name, kind) for name, kind in KINDS.items())
 """The tools as they are offered to a model. They have no code of their own: the ladder runs calls in its own order."""
 
-_OBSERVATIONS_FIRST = {"add_observation": 0, "create_entity": 1, "create_relation": 3}
-_ENTITIES_FIRST = {"create_entity": 0, "add_observation": 1, "create_relation": 3}
+_RANKS = {"add_observation": 0, "create_entity": 1, "create_relation": 3}
 _OTHER = 2
 
 Called = TypeVar("Called", bound=ToolCall)
 
 
-def ordered(calls: Sequence[Called], order: CallOrder = "observations_first") -> list[Called]:
+def ordered(calls: Sequence[Called]) -> list[Called]:
     """Sort the calls into the order in which they run: observations, entities, others, relations."""
-    ranks = _ENTITIES_FIRST if order == "entities_first" else _OBSERVATIONS_FIRST
-    return sorted(calls, key=lambda call: ranks.get(call.name, _OTHER))
+    return sorted(calls, key=lambda call: _RANKS.get(call.name, _OTHER))
 
 
 def write_of(call: ToolCall) -> Write | None:

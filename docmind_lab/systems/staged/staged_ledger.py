@@ -12,7 +12,7 @@ from typing import Any
 from docmind_lab.network.recorder import note_event
 from docmind_lab.systems.staged.graph_store import GraphStore, Origin, Written, is_confirmed, key_of
 from docmind_lab.systems.staged.parsing import ToolCall
-from docmind_lab.systems.staged.stage_calls import CallOrder, Relation, Write, ordered, write_of
+from docmind_lab.systems.staged.stage_calls import Relation, Write, ordered, write_of
 from docmind_lab.systems.staged.staged_events import note_write
 
 
@@ -74,13 +74,12 @@ class Desk:
     source: str
     chunk: str
     most: int = 10
-    order: CallOrder = "observations_first"
 
     def run(
         self, stage: str, origin: Origin, calls: Sequence[ToolCall], ledger: StageLedger
     ) -> dict[str, dict[str, Any]]:
         """Run the calls in order and note them in the ledger; return the result of each native call by its id."""
-        in_order = ordered(calls, self.order)
+        in_order = ordered(calls)
         results: dict[str, dict[str, Any]] = {}
         for call in in_order[: self.most]:
             results[call.id] = self._run_one(stage, origin, call, ledger)

@@ -15,7 +15,6 @@ from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.systems.base.state import Merged, keep_reason, merge_documents, newest
 from docmind_lab.systems.staged.graph_store import GraphStore
-from docmind_lab.systems.staged.stage_calls import CallOrder
 from docmind_lab.systems.staged.staged_ledger import Desk
 
 STORE_KEY = "graph_store"
@@ -43,18 +42,17 @@ class StagedState(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class StagedOptions:
-    """Options of a ladder: the limits of its rungs and the order of calls.
+    """Options of a ladder: the limits of its rungs.
 
     primary_timeout_s: of the agent, all its model calls together. reserve_s: of a deadline that the ladder knows of, so
     much is kept for the rungs below the agent. max_calls: run at once; the rest is dropped. max_rounds: model calls of
-    the agent. order: of calls within a message.
+    the agent.
     """
 
     primary_timeout_s: float = 12.0
     reserve_s: float = 0.25
     max_calls: int = 10
     max_rounds: int = 6
-    order: CallOrder = "observations_first"
 
     def __post_init__(self) -> None:
         require_seconds("primary_timeout_s", self.primary_timeout_s)
@@ -63,8 +61,6 @@ class StagedOptions:
         for name in ("max_calls", "max_rounds"):
             if getattr(self, name) < 1:
                 raise ConfigurationError(f"{name} must be 1 or more, not {getattr(self, name)!r}")
-        if self.order not in ("observations_first", "entities_first"):
-            raise ConfigurationError(f"order must be observations_first or entities_first, not {self.order!r}")
 
 
 def desk_of(options: StagedOptions, state: Mapping[str, Any], config: RunnableConfig) -> Desk:
@@ -75,7 +71,7 @@ def desk_of(options: StagedOptions, state: Mapping[str, Any], config: RunnableCo
             f"the ladder has nothing to write to: run it with config={{'configurable': {{'{STORE_KEY}': store}}}}"
         )
     source, chunk = str(state.get("source", "text")), str(state.get("chunk", "1"))
-    return Desk(store, source, chunk, options.max_calls, options.order)
+    return Desk(store, source, chunk, options.max_calls)
 
 
 class LadderFailed(DocmindLabError):

@@ -28,9 +28,6 @@ def ask(
     alternative: Annotated[
         str, typer.Option(help="How the deadline is enforced: A to F or a name; A when left out.")
     ] = "",
-    otlp: Annotated[
-        bool, typer.Option("--otlp", help="Send spans of the query to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
-    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the response as JSON and nothing else.")] = False,
 ) -> None:
     """Answer a question within the budget: text as it is written, then its sources, and whether the budget cut it.
@@ -45,13 +42,12 @@ def ask(
     from docmind_lab.services.server import ServiceOptions
     from docmind_lab.statistics.latency.profile import latency_profile
     from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
-    from docmind_lab.views.telemetry import Telemetry
 
     settings = load_settings()
     if decision_timeout is not None:
         settings = settings.replaced(agents={"decision_timeout": decision_timeout})
     database = settings.database
-    is_live = settings.llm.base_url and (database.qdrant_url or database.qdrant_path)
+    is_live = settings.llm.base_url and database.qdrant_url
     for name in ("latencies", "faults"):
         if is_live and name in options:
             raise ConfigurationError(f"--{name} is of the simulated services, and yours answer here; leave it out")
@@ -62,7 +58,6 @@ def ask(
         alternative=alternative or None,
         services=services,
         corpus=_corpus(options.get("documents", "")),
-        telemetry=Telemetry(spans="otlp") if otlp else None,
     ) as coordinator:
         stream = coordinator.stream(question)
         if as_json:

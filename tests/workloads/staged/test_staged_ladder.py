@@ -87,10 +87,6 @@ def test_observations_come_first_then_entities_others_and_relations_and_each_kin
     assert [(call.name, call.arguments["n"]) for call in ordered(calls)] == [
         (kind, n) for kind, places in zip(kinds, ((3, 7), (2, 6), (1, 5), (0, 4)), strict=True) for n in places
     ]
-    first = ordered(calls, "entities_first")
-    assert [call.name for call in first[:4]] == ["create_entity"] * 2 + ["add_observation"] * 2
-    with pytest.raises(ConfigurationError, match="order must be"):
-        StagedOptions(order="relations_first")  # type: ignore[arg-type]
     with pytest.raises(ConfigurationError, match="primary_timeout_s"):
         StagedOptions(primary_timeout_s=0.0)
 

@@ -4,7 +4,6 @@ coordinator.py           MultiAgentCoordinator: process_query, stream, resume
 response.py              AgentResponse: from an outcome, or from documents when the agents failed
 answer_stream.py         stream the text of an answer while it is written
 conversation_threads.py  one query at a time on a thread; a fence against earlier ones
-delivery.py              telemetry of queries, best-effort
 """
 
 from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import itertools
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any, Self
 
@@ -20,10 +20,11 @@ from langgraph.store.base import BaseStore
 from docmind_lab.alternatives import Alternative, StopFlag
 from docmind_lab.alternatives.alternative_texts import parse_alternatives, with_policies
 from docmind_lab.alternatives.base import Inputs, Outcome, Runnable
+from docmind_lab.alternatives.enforcement.result import Result
 from docmind_lab.alternatives.fence import fenced
-from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.network.langsmith_tracing import tracing_where_admitted
@@ -33,7 +34,6 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import Library, handbook
 from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.systems.docmind.coordinator.conversation_threads import ConversationThreads, thread_config, thread_key
-from docmind_lab.systems.docmind.coordinator.delivery import CloseTime, Delivery, EndedQuery, QueryTelemetry
 from docmind_lab.systems.docmind.coordinator.response import (
     THREAD_BUSY,
     AgentResponse,
@@ -43,6 +43,7 @@ from docmind_lab.systems.docmind.coordinator.response import (
     extractive_fallback,
     fallback_content,
     metrics_of,
+    result_of,
     stop_metadata,
 )
 from docmind_lab.systems.docmind.docmind_system import DocmindSystem
@@ -50,6 +51,7 @@ from docmind_lab.systems.docmind.docmind_system import DocmindSystem
 _log = logging.getLogger(__name__)
 
 
+@answers_wrong_names
 class MultiAgentCoordinator:
     """Answers questions with the five roles, each within `settings.agents.decision_timeout` seconds.
 
@@ -68,11 +70,11 @@ class MultiAgentCoordinator:
         store: LangGraph's.
         corpus: What is searched; the handbook when left out.
         services: Options of the simulated services, with latencies "fast" when left out.
-        telemetry: Where spans of queries go, in a thread of its own; None for nowhere. `close` waits for it
-            for its `patience_s`.
+        on_result: Called with the result of each question, as that of `enforce` is, in the thread of its caller:
+            `CallTelemetry("docmind")` records a span and metrics. What it raises is a warning in the log.
 
     Raises:
-        ConfigurationError: Settings and alternative contradict each other, or telemetry cannot be sent.
+        ConfigurationError: Settings and alternative contradict each other.
         ServiceError: The services do not start.
     """
 
@@ -85,17 +87,12 @@ class MultiAgentCoordinator:
         store: BaseStore | None = None,
         corpus: Library | None = None,
         services: ServiceOptions | None = None,
-        telemetry: QueryTelemetry | None = None,
+        on_result: Callable[[Result[Any]], object] | None = None,
     ) -> None:
         self.settings = settings or Settings()
-        if telemetry is not None:
-            telemetry.check(self.settings)
         self.alternative = chosen_alternative(alternative, self.settings)
         searched = corpus or handbook()
-        sink = None if telemetry is None else telemetry.query_sink(self.settings, searched.collection)
-        self._telemetry = Delivery(sink)
-        self._closing = CloseTime()
-        self._telemetry_patience_s = 0.0 if telemetry is None else telemetry.patience_s
+        self._on_result = on_result
         self._threads = ConversationThreads()
         self._numbers = itertools.count(1)
         self._open = contextlib.ExitStack()
@@ -107,12 +104,6 @@ class MultiAgentCoordinator:
             self.system = DocmindSystem(addresses, self.settings, searched)
             self._open.callback(self.system.close)
             self._open.push(opening.pop_all())
-        if self.alternative.node_mode == "async" and self.system.qdrant_async is None:
-            self.close()
-            raise ConfigurationError(
-                f"database.qdrant_path: {self.alternative.name} runs async, and a local store has no async client; "
-                "use database.qdrant_url, or a sync alternative (A, B, D)"
-            )
         self._checkpointer = checkpointer if checkpointer is not None else InMemorySaver()
         self._store = store
         self._graph = self.system.graph(self._checkpointer, store)
@@ -208,8 +199,17 @@ class MultiAgentCoordinator:
             deadline.limit_s,
             len(response.sources),
         )
-        self._telemetry.report(EndedQuery(recorder, self.alternative, outcome, self._closing))
+        self._report(outcome, recorder)
         return response
+
+    def _report(self, outcome: Outcome, recorder: Recorder) -> None:
+        if self._on_result is None:
+            return
+        try:
+            self._on_result(result_of(outcome, self.alternative, recorder))
+        except Exception as error:  # noqa: BLE001 - whatever it does, the caller has its answer
+            # Its type only: a message may hold an address with a password.
+            _log.warning("on_result failed (%s)", type(error).__name__)
 
     def _fallback(self, question: str, outcome: Outcome, deadline: Deadline, recorder: Recorder) -> Fallback | None:
         failed = outcome.outcome == "failed" or outcome.stop_reason == "step_limit"
@@ -260,15 +260,9 @@ class MultiAgentCoordinator:
             raise ConfigurationError("this coordinator is closed; make a new MultiAgentCoordinator")
 
     def close(self) -> None:
-        """Stop the services that were started, close the clients, and let telemetry finish."""
-        self._closing.at = min(self._closing.at, WALL.now())
+        """Stop the services that were started, and close the clients."""
         self._is_closed = True
         self._open.close()
-        # What abandoned queries have left running has failed by now, so that all can be told of.
-        if not self._telemetry.close(self._telemetry_patience_s):
-            _log.warning("telemetry: not told of every query within %g s; left behind", self._telemetry_patience_s)
-        if self._telemetry.failures:
-            _log.warning("telemetry: queries that were dropped or could not be told of: %d", self._telemetry.failures)
 
     def __enter__(self) -> Self:
         return self
@@ -300,7 +294,7 @@ def chosen_alternative(alternative: Alternative | str | None, settings: Settings
 def _addresses(settings: Settings, services: ServiceOptions | None) -> tuple[ServiceAddresses, ServiceProcess | None]:
     """Return the addresses of the model and the vector store; start simulated ones that the settings do not name."""
     llm, database = settings.llm.base_url, settings.database
-    vectors = database.qdrant_url or ("" if database.qdrant_path else None)
+    vectors = database.qdrant_url
     if llm is not None and vectors is not None:
         return ServiceAddresses(openai_base_url=llm, qdrant_url=vectors, log_url=""), None
     process = ServiceProcess(services or ServiceOptions(profile=LatencyProfile.named("fast")))

@@ -23,8 +23,6 @@ class SupervisorBuildParams:
         add_handoff_messages: Leave breadcrumbs of each handoff in the conversation.
         max_concurrent_agents: Agents that run side by side after one message; None for the machine's own limit.
         max_visits: Handoffs to the same agent in one run; more are refused with an error the model can see.
-        answering_agent: Who writes the answer. If its part of the time ends before it has said anything, the run ends
-            with what there is. Without any other agent the run goes on.
     """
 
     noun: ClassVar[str] = "SupervisorBuildParams"
@@ -34,7 +32,6 @@ class SupervisorBuildParams:
     add_handoff_messages: bool = True
     max_concurrent_agents: int | None = 3
     max_visits: int = 3
-    answering_agent: str = ""
 
     def __post_init__(self) -> None:
         mode: str = self.output_mode

@@ -22,7 +22,6 @@ from docmind_lab.systems.docmind.graphs.supervisor_state import HANDED_DOWN
 from docmind_lab.systems.docmind.runtime_tools import runtime_tool
 
 HANDOFF_PREFIX = "transfer_to_"
-HANDBACK_PREFIX = "transfer_back_to_"
 FORWARD_TOOL = "forward_message"
 TASK_PREFIX = "Task: "
 _AGENT, _LIMIT = "handoff_to", "handoff_limit"

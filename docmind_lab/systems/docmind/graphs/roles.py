@@ -25,8 +25,6 @@ from docmind_lab.systems.docmind.graphs.supervisor_state import MultiAgentGraphS
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, Strategy, create_retrieve_documents
 from docmind_lab.systems.docmind.runtime_tools import runtime_tool
 
-ANSWERING_AGENT = "synthesis_agent"
-
 SUPERVISOR_PROMPT = """You are the supervisor of DocMind, a system that answers questions from documents.
 Hand over to one agent at a time: router_agent first, then planner_agent if the question is complex, retrieval_agent,
 synthesis_agent, validation_agent. With a plan of several tasks, hand over to retrieval_agent once for each task in

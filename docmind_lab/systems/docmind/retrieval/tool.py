@@ -23,10 +23,11 @@ from pydantic import Field
 from qdrant_client import AsyncQdrantClient, QdrantClient
 
 from docmind_lab.core.clock import WALL, Clock
+from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.network.exchange import Admission
-from docmind_lab.systems.base.bounded_calls import RETRIEVAL, SEARCH_FAILURES, bounded_search, search_deadline
+from docmind_lab.systems.base.bounded_calls import RETRIEVAL, SEARCH_FAILURES, bounded_search
 from docmind_lab.systems.base.results import RetrievedDocument, record_retrieved
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.injection import RouterCall, RouterResult, check_endpoints, find_router
@@ -94,7 +95,7 @@ class _Search:
         engine = find_router(self.runtime.context, state, resources.router_engine)
         if engine is None:
             return None
-        query, deadline = optimised_query(self.query), search_deadline(state, resources.clock)
+        query, deadline = optimised_query(self.query), Deadline.from_state(state, resources.clock)
         return RouterCall(engine, query, self.limit, state, deadline, resources.admit)
 
     @property
