@@ -170,9 +170,7 @@ def _new_comparison(
         enforced=getattr(system, "enforced", False),
         stops_on_disconnect=behaviour != GOES_ON,
         server_behaviour=None if behaviour in (STOPS, GOES_ON) else behaviour,
-        cpu_charge=world.cpu_charge,
-        model_variation=world.model.variation,
-        model_under_pressure=world.model.under_pressure,
+        **world.simulation,
         adoption=getattr(system, "adoption", 0.0),
     )
     if own is not None:
