@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
@@ -83,6 +83,11 @@ class World(ShownAsCall):
     def behaviour(self) -> ServerBehaviour:
         """The profile of `server`. Raises: ConfigurationError for an unknown name."""
         return ServerBehaviour.named(self.server) if isinstance(self.server, str) else self.server
+
+    @property
+    def simulation(self) -> dict[str, Any]:
+        """What a request costs and what the model does, by the names of a `Comparison`."""
+        return {"cpu_charge": self.cpu_charge, **{f"model_{name}": each for name, each in vars(self.model).items()}}
 
     @property
     def written_faults(self) -> Sequence[str | Fault]:

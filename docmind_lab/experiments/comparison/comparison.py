@@ -81,8 +81,9 @@ _MOST_RUNS = 10_000
 RUN_SEEDS = "hashed"
 
 
-_IF_CHANGED = ("cpu_charge", "model_variation", "model_under_pressure", "adoption")
-"""Fields that a design has where they are not as by default, so that the ids of other studies stay what they were."""
+OF_SERVICES = ("cpu_charge", "model_variation", "model_under_pressure", "adoption")
+"""Fields that `ServiceOptions` has by the same names. A design has those that are not as by default, so that the ids of
+other studies stay what they were."""
 
 
 @dataclass(frozen=True)
@@ -208,7 +209,7 @@ class Comparison:
         if self.enforced:
             replayed["enforced"] = True
         defaults = {each.name: each.default for each in fields(self)}
-        changed = {name: value for name in _IF_CHANGED if (value := getattr(self, name)) != defaults[name]}
+        changed = {name: value for name in OF_SERVICES if (value := getattr(self, name)) != defaults[name]}
         # The two extremes are a switch, as they were before there were profiles.
         if self.server_behaviour not in (STOPS, GOES_ON):
             changed["server_behaviour"] = self.server_behaviour.model_dump(mode="json", exclude_defaults=True)

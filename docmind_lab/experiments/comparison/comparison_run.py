@@ -167,9 +167,7 @@ def _new_comparison(
         budget=budget,
         enforced=getattr(system, "enforced", False),
         server_behaviour=world.behaviour,
-        cpu_charge=world.cpu_charge,
-        model_variation=world.model.variation,
-        model_under_pressure=world.model.under_pressure,
+        **world.simulation,
         adoption=getattr(system, "adoption", 0.0),
     )
     if own is not None:

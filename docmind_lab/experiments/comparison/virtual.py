@@ -8,7 +8,7 @@ from pathlib import Path
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated
-from docmind_lab.experiments.comparison.comparison import Comparison
+from docmind_lab.experiments.comparison.comparison import OF_SERVICES, Comparison
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.recordings.replay import replay_options
 from docmind_lab.services.server import ServiceOptions
@@ -21,11 +21,8 @@ def simulated(comparison: Comparison, settings: Settings) -> Simulated:
         faults=comparison.faults,
         behaviour=comparison.server_behaviour,
         seed=comparison.seed,
-        cpu_charge=comparison.cpu_charge,
-        model_variation=comparison.model_variation,
-        model_under_pressure=comparison.model_under_pressure,
-        adoption=comparison.adoption,
         endpoints=comparison.kind.endpoints,
+        **{name: getattr(comparison, name) for name in OF_SERVICES},
     )
     return Simulated(
         settings,

@@ -23,7 +23,6 @@ from docmind_lab.experiments.comparison.own_graph import own_names, require_own_
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.system_options import LAB_SYSTEMS, DocMind, OwnSystem
 from docmind_lab.experiments.world_options import World
-from docmind_lab.services.scripted_model.variation import checked_variation
 from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile
 from docmind_lab.systems.own import OwnGraph
 
@@ -188,11 +187,9 @@ class StudyFields(BaseModel):
     @property
     def simulation(self) -> dict[str, Any]:
         """What a request costs and what the model does, by the names of a `Comparison`."""
-        return {
-            "cpu_charge": check_charge(self.world.cpu_charge),
-            "model_variation": checked_variation(self.world.model.variation),
-            "model_under_pressure": self.world.model.under_pressure,
-        }
+        check_charge(self.world.cpu_charge)
+        simulation: dict[str, Any] = self.world.simulation
+        return simulation
 
 
 Value = TypeVar("Value")

@@ -49,7 +49,6 @@ from docmind_lab.experiments.sweeps.factors import (
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
 from docmind_lab.experiments.system_options import Command, DocMind, OwnSystem, System
 from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World
-from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
 from docmind_lab.systems.base.workload_kind import shown_name
 
 MOST_RUNS = 1_000_000
@@ -112,10 +111,8 @@ class StudyDesign(StudyFields):
     def to_dict(self) -> dict[str, Any]:
         """Return everything that determines the runs, as JSON; equal designs give equal JSON."""
         unsaid = {"adoption"} if self.factors.adoption == (0.0,) else set()
-        simulation = self.simulation
-        changed = {name: simulation[name] for name in ("cpu_charge", "model_variation") if simulation[name]}
-        if simulation["model_under_pressure"] != DEFAULT_UNDER_PRESSURE:
-            changed["model_under_pressure"] = simulation["model_under_pressure"]
+        defaults = World().simulation
+        changed = {name: value for name, value in self.simulation.items() if value != defaults[name]}
         # Only where there is one: a study without is the one that it was before there were any.
         changed |= {"budget": budget} if (budget := self.budget.second_as_json()) else {}
         values = self.model_dump(mode="python", exclude={"factors", "system", "world"}) | changed
