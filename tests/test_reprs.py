@@ -215,3 +215,10 @@ def test_what_lint_and_crash_test_say_is_html_in_a_notebook_which_breaks_no_word
         assert_well_formed(shown._repr_html_())
         assert "&lt;model&gt;" in shown._repr_html_()
     assert "(defeats A, B)" in problem._repr_html_()
+
+
+def test_a_deadline_of_a_block_says_whether_it_is_in_force():
+    limit = dl.deadline(5.0, label="report")
+    assert repr(limit) == "deadline: report, 5 s, not in force"
+    with limit:
+        assert repr(limit) == "deadline: report, 5 s, in force"

@@ -27,7 +27,7 @@ from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY, Serve
 from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.duration_headers import DEADLINE_HEADER, GRPC_TIMEOUT, smallest_s
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import BudgetRefused, ConfigurationError
 
 Stub = Callable[..., StubServer]
 HEADERS = (DEADLINE_HEADER, GRPC_TIMEOUT, "x-mine")
@@ -119,3 +119,13 @@ def test_options_that_cannot_be_used_name_the_field(make: Callable[..., Any]) ->
     ):
         with pytest.raises(ConfigurationError, match=field):
             make(**options)
+
+
+@pytest.mark.parametrize(("came_s", "transit_s", "least_s"), [(0.0, 0.0, 0.0), (0.5, 0.5, 0.0), (0.4, 0.0, 0.5)])
+def test_work_whose_caller_has_nothing_left_or_too_little_must_not_begin(
+    came_s: float, transit_s: float, least_s: float
+) -> None:
+    limits = ServerLimits(transit_s=transit_s, least_s=least_s)
+    with pytest.raises(BudgetRefused, match="nothing was begun"):
+        limits.admitted_s(came_s, "report")
+    assert limits.admitted_s(came_s + 0.25, "report") == pytest.approx(came_s + 0.25 - transit_s)

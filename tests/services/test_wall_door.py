@@ -30,6 +30,7 @@ from service_doors import (
 )
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
@@ -268,7 +269,7 @@ def test_services_that_do_not_start_or_say_something_else_are_a_service_error(pr
 
 @pytest.mark.parametrize("profile", [LatencyProfile.named("typical/10"), SLOW, replace(SLOW, slots=2)])
 def test_the_options_of_a_process_survive_the_way_over_json(profile):
-    options = ServiceOptions(profile, (Fault("stall", "*", 0.25, 1.5), Fault("http_500", attempts=1)), False, seed=5)
+    options = ServiceOptions(profile, (Fault("stall", "*", 0.25, 1.5), Fault("http_500", attempts=1)), GOES_ON, seed=5)
     line = options.as_json()
     assert "\n" not in line
     assert ServiceOptions.from_json(line) == options
