@@ -260,3 +260,7 @@ def test_a_recommendation_is_of_a_sweep_of_timeouts() -> None:
     )
     (row,) = found.frame.to_dict("records")
     assert (row["verdict"], row["decision_timeout_s"]) == ("reached", 60)
+
+
+def test_a_noun_shows_first_what_it_cannot_do_without() -> None:
+    assert repr(dl.graph("my_app:graph", ["a"])) == "dl.graph('my_app:graph', inputs=['a'])"
