@@ -14,6 +14,7 @@ from stub_server import StubConnection, StubRequest, StubServer
 import docmind_lab as dl
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.core.settings import Settings
+from docmind_lab.network.live_endpoints import reason_of
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
@@ -101,3 +102,10 @@ def test_compare_asks_a_dead_endpoint_before_it_measures_anything() -> None:
             world=dl.Live(settings=Settings(llm={"base_url": "http://127.0.0.1:9/v1"})),
             runs=1,
         )
+
+
+@pytest.mark.parametrize(
+    ("error", "words"), [(OSError("at http://ada:secret@host/"), "at http://host/"), (ValueError(), "ValueError")]
+)
+def test_why_an_endpoint_cannot_be_reached_is_said_without_credentials(error: Exception, words: str) -> None:
+    assert reason_of(error) == words
