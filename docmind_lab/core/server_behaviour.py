@@ -121,11 +121,6 @@ class ServerBehaviour(BaseModel):
         """Whether the work ends when the server next writes to the client that has left."""
         return phase is not None and phase in self.phases and self.phases[phase].work_ends == "at_next_write"
 
-    @property
-    def unknown_phases(self) -> tuple[Phase, ...]:
-        """Phases of which nothing is known, and which are played to their end."""
-        return tuple(phase for phase in PHASES if phase not in self.phases or self.phases[phase].work_ends == "unknown")
-
     def to_json(self) -> str:
         """The profile as JSON, which `read` reads back equal."""
         return self.model_dump_json(indent=2, exclude_defaults=True) + "\n"
