@@ -123,9 +123,9 @@ class Undecided:
     def text(self) -> str:
         """Return a sentence on the difference, and how many more runs would settle it."""
         criterion, by = self.criterion, self.better_by
-        more = f"About {count_of(int(self.more_runs), 'more run')} of each would settle it if the difference stays."
-        if self.more_runs > _MOST_MORE:
-            more = "No practical number of runs would settle it at this difference."
+        more = "No practical number of runs would settle it at this difference."
+        if self.more_runs <= _MOST_MORE:
+            more = f"About {count_of(int(self.more_runs), 'more run')} of each would settle it if the difference stays."
         if self.unseen:
             more = (
                 f"An event that no run showed, in up to {percent(share_of_unseen(by.n))} of runs, could cost "

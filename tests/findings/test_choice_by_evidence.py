@@ -14,7 +14,9 @@ from sample_runs import sample_run, study_of
 
 from docmind_lab.core.alternative_catalogue import is_mistake
 from docmind_lab.findings.choice import FEWEST_PAIRS, Choice, choose
+from docmind_lab.findings.criteria import CRITERIA, Undecided
 from docmind_lab.findings.summary import summarise
+from docmind_lab.statistics.interval import Interval
 from docmind_lab.tables.records import RunRecord
 
 
@@ -224,3 +226,9 @@ def test_source_recall_that_no_alternative_can_better_is_named_as_the_ceiling_of
     assert "Source recall ends" not in limits(unguarded=0.7, cooperative=0.8), "somebody found more"
     assert "Source recall ends" not in limits(unguarded=1.0, cooperative=0.8), "all of it was found"
     assert "Source recall ends" not in limits(cooperative=0.7), "nobody had no limit"
+
+
+@pytest.mark.parametrize(("more_runs", "words"), [(22.0, "About 22 more runs"), (math.inf, "No practical number")])
+def test_how_many_more_runs_would_settle_a_difference_is_said_of_any_number(more_runs: float, words: str) -> None:
+    better_by = Interval(0.05, -0.1, math.inf, 0.95, "studentised bootstrap", 40)
+    assert words in Undecided("A  cooperative", "B  hard timeout", CRITERIA[1], better_by, more_runs).text()
