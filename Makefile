@@ -8,7 +8,7 @@ export LANGSMITH_TRACING := false
 # compiles all that it imports anew, which takes it as long again as the import.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup compare lab test test-notebooks test-full test-full-virtual test-pythons test-old-mcp test-hosts test-all test-browser lint typecheck bench probe docs clean lock
+.PHONY: help setup compare lab test test-notebooks test-full test-full-virtual test-pythons test-old-mcp test-hosts test-all test-browser lint typecheck bench probe docs site clean lock
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -54,7 +54,7 @@ test-pythons: $(READY) ## run the tests of virtual time, and compare one study's
 	@sh requirements/every-python.sh kernel
 
 # Packages beside the pinned set, in a folder that is put before it: other versions, or programs that call agents.
-.venv-mcp1/.ready .venv-hosts/.ready: .venv-%/.ready: requirements/%.txt $(READY)
+.venv-mcp1/.ready .venv-hosts/.ready .venv-marimo/.ready .venv-site/.ready: .venv-%/.ready: requirements/%.txt $(READY)
 	@rm -rf $(@D)
 	@UV_SYSTEM_CERTS=true $(BIN)/uv pip install --quiet --no-deps --require-hashes --python $(BIN)/python \
 	  --target $(@D) -r $<
@@ -72,8 +72,8 @@ test-all: $(READY) ## run every test at its full counts, and all notebooks, on e
 	@sh requirements/every-python.sh all
 	@$(MAKE) --no-print-directory test-old-mcp test-hosts
 
-test-browser: $(READY) ## run the tests of the panel in a real browser; skipped with a reason where there is none
-	@$(BIN)/python -m pytest -m browser tests/browser
+test-browser: .venv-marimo/.ready ## run the tests of the panel in a real browser; skipped with a reason where there is none
+	@PYTHONPATH=$(CURDIR)/.venv-marimo $(BIN)/python -m pytest -m browser tests/browser
 
 lint: $(READY) ## check style, formatting, which package imports which, and that notebooks carry no outputs
 	@$(BIN)/ruff check .
@@ -87,21 +87,28 @@ typecheck: $(READY) ## check types, strictly
 bench: $(READY) ## measure the project's own costs, as ratios within one run
 	@$(BIN)/python -m benchmarks
 
-probe: $(READY) ## run the agents of surveys/cases again, and write data/agent_probes, docs/does-it-stop.md and its figure
-	@$(BIN)/python -m surveys agents --repeats 2 --out data/agent_probes
+probe: $(READY) ## run the surveys of agents, clients and threads again, and write their data, pages and figure
+	@$(BIN)/python -m surveys agents --repeats 3 --out data/agent_probes
+	@$(BIN)/python -m surveys timeouts --repeats 3 --out data/client_timeouts.csv
+	@$(BIN)/python -m surveys threads --repeats 3 --out data/crash_findings/threads.csv
 	@$(BIN)/python -m surveys page
 
 docs: $(READY) ## write docs/data-dictionary.md and the pictures of docs/gallery.md
 	@$(BIN)/python docs/make_data_dictionary.py > docs/data-dictionary.md
 	@$(BIN)/python docs/make_gallery.py
 
+# Nothing is fetched while it is built. What mkdocs-material prints of other projects has no place here.
+site: .venv-site/.ready ## build the site in site/: pages, reference, notebooks run once (SITE_NOTEBOOKS=no: without outputs)
+	@LOKY_MAX_CPU_COUNT=1 NO_MKDOCS_2_WARNING=true PYTHONPATH=$(CURDIR)/.venv-site $(BIN)/python -m mkdocs build
+	@echo "site: site/index.html"
+
 lock: $(READY) ## resolve the dependencies anew into requirements/lock.txt
 	@$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --all-extras --generate-hashes \
 	  --no-emit-index-url --no-emit-find-links --no-annotate --no-header --upgrade pyproject.toml -o requirements/lock.txt
-	@for name in mcp1 hosts; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-deps \
+	@for name in mcp1 hosts marimo site; do $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --no-deps \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --no-header --upgrade \
 	  requirements/$$name.in -o requirements/$$name.txt || exit 1; done
 
 clean: ## remove .venv, caches and results
-	@rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis results .cases
+	@rm -rf $(VENV) .venv-* .pytest_cache .mypy_cache .ruff_cache .hypothesis results .cases .cache site
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

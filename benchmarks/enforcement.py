@@ -28,12 +28,13 @@ from docmind_lab.services.server import ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 CPU_TARGETS = {"A": 1.05, "C": 1.15, "E": 1.15, "F": 1.15}
-INERT_TARGET, IMPORT_TARGET = 1.01, 1.15
+INERT_TARGET, IMPORT_TARGET, LIMITS_TARGET = 1.01, 1.15, 1.05
 LATENCY_TARGET_MS = 2.0
 REPEATS = 30
 IMPORTS = 9
 # No run comes near it.
 _BUDGET_S = 60.0
+_LIMITS = dl.Limits(first_token_s=50, idle_s=40, total_s=55, tool_s=55)
 _IMPORT = "import time; began = time.perf_counter(); {code}; print(time.perf_counter() - began)"
 _OURS = "from docmind_lab import enforce; import langchain_openai"
 _THEIRS = "import langgraph.graph; import langchain_openai"
@@ -84,6 +85,9 @@ def _cpu(case: _Case, mode: Mode, base_url: str, loop: asyncio.AbstractEventLoop
     for letter, target in CPU_TARGETS.items():
         pair = _enforced(case, mode, letter, base_url, loop), _bare(case, mode, base_url, loop)
         yield sampled(f"{case.name}, {mode}, {letter} / bare", pair_ratios([pair], repeats), at_most=target)
+    # The limits never strike.
+    pair = _enforced(case, mode, "A", base_url, loop, _LIMITS), _enforced(case, mode, "A", base_url, loop)
+    yield sampled(f"{case.name}, {mode}, A with limits / A", pair_ratios([pair], repeats), at_most=LIMITS_TARGET)
     floors = [("as a node of another graph", _as_node(case, mode, base_url, loop))]
     if mode == "sync":
         floors.insert(0, ("on an event loop", _on_shared_loop(case, base_url)))
@@ -171,8 +175,15 @@ def _bare(case: _Case, mode: Mode, base_url: str, loop: asyncio.AbstractEventLoo
     return _work(case, lambda: loop.run_until_complete(graph.ainvoke(case.given)))
 
 
-def _enforced(case: _Case, mode: Mode, letter: str, base_url: str, loop: asyncio.AbstractEventLoop) -> Work:
-    agent = dl.enforce(case.make(base_url, mode), _BUDGET_S, letter)
+def _enforced(
+    case: _Case,
+    mode: Mode,
+    letter: str,
+    base_url: str,
+    loop: asyncio.AbstractEventLoop,
+    limits: dl.Limits | None = None,
+) -> Work:
+    agent = dl.enforce(case.make(base_url, mode), _BUDGET_S, letter, limits=limits)
 
     def state() -> Any:
         given = case.given

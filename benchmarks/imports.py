@@ -14,6 +14,7 @@ from benchmarks.figures import Figure, sampled
 
 TARGET = 1.1
 REPEATS = 9
+_IMPORT_MS = 50.0
 # LangChain puts off a few small modules of its own to the first call; together they take a few milliseconds.
 _FIRST_QUESTION_MS = 50.0
 
@@ -51,10 +52,11 @@ print(importing_s)
 
 def run(repeats: int = REPEATS) -> Iterator[Figure]:
     """The two imports in turn, each in a process of its own, and the imports of a first question."""
-    ratios = []
-    for _ in range(repeats):
-        ours_s, theirs_s = (_seconds(_TIMED.format(module=name)) for name in ("docmind_lab", "pydantic_settings"))
-        ratios.append(ours_s / theirs_s)
+    names = ("docmind_lab", "pydantic_settings")
+    pairs = [[_seconds(_TIMED.format(module=name)) for name in names] for _ in range(repeats)]
+    # The least: whatever else the machine does only adds to it.
+    yield Figure("import docmind_lab", 1000 * min(ours_s for ours_s, _ in pairs), "ms", at_most=_IMPORT_MS)
+    ratios = [ours_s / theirs_s for ours_s, theirs_s in pairs]
     yield sampled("import docmind_lab / import pydantic_settings", ratios, at_most=TARGET)
     first_question_ms = _seconds(_FIRST_QUESTION) * 1000
     yield Figure("imports inside a first question", first_question_ms, "ms", at_most=_FIRST_QUESTION_MS)

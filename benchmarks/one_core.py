@@ -14,9 +14,8 @@ from typing import Any
 from benchmarks.figures import Figure, sampled
 from benchmarks.pairs import pair_ratios
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.comparison import Comparison
+from docmind_lab.experiments.comparison.comparison import Comparison, simulated
 from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.measured_run import RunOrder
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.virtual_time import one_core

@@ -22,8 +22,8 @@ from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.openai_service import MODEL_NAME
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own.own_kind import own_graph
+from docmind_lab.systems.workload_by_name import workload_kind
 
 TARGET = 1.10
 REPEATS = 60

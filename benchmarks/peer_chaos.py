@@ -22,8 +22,8 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.network.snapshots import RawEvent
+from docmind_lab.services.hosted_behaviour import PeerBehaviour, PeerHabits
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peer_behaviour import PeerBehaviour, PeerHabits
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -89,7 +89,7 @@ def _row(name: str, habits: PeerHabits, steps: int, seed: int, profile: str, tim
         for step in range(steps):
             recorder = Recorder(f"{name}/{step}", seed + step, Deadline.after(_NO_LIMIT_S))
             recorders.append(recorder)
-            calls = [PeerCall(f"call_{n}", f"ask_reader_{n}", f"reader_{n}", _TASK) for n in range(1, _PEERS + 1)]
+            calls = [PeerCall(f"call_{n}", f"reader_{n}", _TASK) for n in range(1, _PEERS + 1)]
             with recording(recorder):
                 await caller.call(calls, step="0", logical_task_id=recorder.run_id)
             await caller.idle()

@@ -16,9 +16,8 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult
+from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult, SqliteStore
 from docmind_lab.systems.peers.correlator import Correlator, TooLate
-from docmind_lab.systems.peers.stores import SqliteStore
 from docmind_lab.virtual_time import VirtualClock
 
 NEWS = ("answer", "timeout", "cancel", "sign_of_life", "duplicate")
@@ -109,8 +108,6 @@ def _entry(name: str, number: int) -> CorrelationEntry:
     return CorrelationEntry(
         sub_task_id=f"race/{name}",
         function_call_id=f"call_{number}",
-        original_task_context={},
-        peer_tool_name="ask_reader_1",
         peer_agent_name="reader_1",
         logical_task_id="race",
         invocation_id="race/0",

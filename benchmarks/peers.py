@@ -21,7 +21,7 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.network.snapshots import RawEvent
-from docmind_lab.services.peer_behaviour import PeerHabits
+from docmind_lab.services.hosted_behaviour import PeerHabits
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.peers.caller import PeerCall, PeerCaller
@@ -75,6 +75,14 @@ def storm(calls: int, seed: int = 7) -> Storm:
     return found
 
 
+def _kill(service: ServiceProcess) -> None:
+    """End its process at once, as a crash would: connections break, and whatever it was doing is lost."""
+    process = service._process
+    assert process is not None
+    process.kill()
+    process.wait()
+
+
 async def _weathered(
     steps: int, seed: int, lasting: ServiceProcess, doomed: ServiceProcess
 ) -> tuple[Storm, list[Recorder]]:
@@ -88,11 +96,11 @@ async def _weathered(
     async def one(number: int) -> None:
         async with free:
             if number == steps // 2:
-                await asyncio.to_thread(doomed.kill)
+                await asyncio.to_thread(_kill, doomed)
             draw = random.Random(f"{seed}/{number}")
             recorder = Recorder(f"storm-{seed}-{number}", draw.randrange(10**6), Deadline.after(_NO_LIMIT_S))
             recorders.append(recorder)
-            calls = [PeerCall(f"call_{n}", f"ask_reader_{n}", f"reader_{n}", _TASK) for n in range(1, 5)]
+            calls = [PeerCall(f"call_{n}", f"reader_{n}", _TASK) for n in range(1, 5)]
             with recording(recorder):
                 step = asyncio.create_task(caller.call(calls, step="0", logical_task_id=recorder.run_id))
             if draw.random() < _CANCELLED_SHARE:
@@ -146,7 +154,7 @@ async def _cancelled_one_by_one(calls: int, services: ServiceProcess) -> list[Re
     recorders = [Recorder(f"cancel-{number}", number, Deadline.after(_NO_LIMIT_S)) for number in range(calls)]
     for recorder in recorders:
         with recording(recorder):
-            call = PeerCall("call_1", "ask_reader_1", "reader_1", _TASK)
+            call = PeerCall("call_1", "reader_1", _TASK)
             await caller.call([call], step="0", logical_task_id=recorder.run_id)
         await caller.idle()
     await clients.aclose()

@@ -1,7 +1,7 @@
 """Every alternative on every workload, on both clocks: caller overrun, work overrun, and what the caller kept.
 
 Each is run at the workload's own defaults, so that the budget falls among the run times. Where an alternative breaks a
-guarantee of a workload, such as a write for every chunk, callers are left with nothing; docs/workloads.md explains why.
+guarantee of a workload, such as a write for every chunk, callers are left with nothing; docs/systems.md explains why.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from benchmarks.pairs import DifferentWork
 from docmind_lab.core.alternative_catalogue import label_of
 from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.experiments.comparison import compare
-from docmind_lab.experiments.system_options import system_of_kind
 from docmind_lab.experiments.world_options import World
-from docmind_lab.systems.kinds import WORKLOADS
+from docmind_lab.systems.system_catalogue import system_of_kind
+from docmind_lab.systems.workload_by_name import WORKLOADS
 
 # On the wall clock a run takes up to five budgets of real time.
 RUNS: Mapping[ClockName, int] = {"virtual": 12, "wall": 4}

@@ -22,7 +22,7 @@ from typing import Any
 
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 from docmind_lab.experiments.crash_test.crash_bench import DURABILITIES
-from docmind_lab.experiments.system_options import Graph
+from docmind_lab.systems.system_catalogue import Graph
 
 ROOT = Path(__file__).parents[1]
 ROWS, PAGE = ROOT / "data" / "crash_findings", ROOT / "docs" / "findings" / "README.md"

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.text import markdown_table
 from docmind_lab.systems.base.workload_kind import WorkloadKind
-from docmind_lab.systems.kinds import WORKLOADS, workload_kind
+from docmind_lab.systems.workload_by_name import WORKLOADS, workload_kind
 from docmind_lab.tables.records import DTYPES, EVENTS, TABLES, Column
 
 

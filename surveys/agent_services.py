@@ -170,8 +170,10 @@ class AgentServices:
     def door(self) -> WallDoor:
         """The services behind sockets."""
         is_slow = self.fault in ("ordinary", "stream", "sub_agent")
-        quick = OpenAIService(_QUICK, script=reply_of_agent)
-        answering = replace(quick, profile=_SLOW if is_slow else _QUICK, faults=_FAULTS.get(self.fault, ()))
+        quick = OpenAIService(_QUICK, script=reply_of_agent, checks_conversation=True)
+        profile = _SLOW if is_slow else _QUICK
+        # Plans of its own: to one request it has another than the quick one.
+        answering = replace(quick, profile=profile, faults=_FAULTS.get(self.fault, ()), known={})
         model = _AgentModel(quick, answering, refusals=1 if self.fault == "retry" else None)
         return WallDoor(llm=model, vectors=_Tool(LASTS_S if self.fault.endswith("_tool") else _QUICK_S))
 

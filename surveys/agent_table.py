@@ -98,6 +98,11 @@ class AgentRow(BaseModel):
         """Case, way, fault and repeat, of which a table has one row."""
         return self.case, self.way, self.fault, self.repeat
 
+    @property
+    def run(self) -> tuple[str, ...]:
+        """The same with the version, as text."""
+        return self.case, self.version, self.way, self.fault, str(self.repeat)
+
 
 def mark_of(
     *, late_s: float | None, outcome: Outcome | None, begun_after: int, longest_after_s: float

@@ -17,7 +17,7 @@ import shlex
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ TIMEOUT_S: Final = 2.0
 QUESTION: Final = "What does a timeout do to the work that goes on?"
 
 # A large framework takes 10 s to import on a slow core.
-_START_LIMIT_S = 120.0
+START_LIMIT_S = 120.0
 # What a timeout falls into ends 4 s after it, and so does a client's wait for its next attempt. A client may do all
 # of it three times.
 LIMIT_S: Final = 20.0
@@ -59,7 +59,7 @@ def in_a_process(options: AgentServices) -> Iterator[ServiceAddresses]:
 
 
 @dataclass(frozen=True)
-class Cell:
+class CaseRun:
     """One run of a case: a way to set the timeout, what it falls into, and which repeat it is."""
 
     case: Case
@@ -73,10 +73,15 @@ class Cell:
         return f"{self.case.name} {self.way} {self.fault}"
 
     @property
+    def run(self) -> tuple[str, ...]:
+        """What no two runs of a table share, as `AgentRow.run`."""
+        return self.case.name, self.case.version, self.way, self.fault, str(self.repeat)
+
+    @property
     def command(self) -> str:
         """What repeats it."""
         return shlex.join(
-            ["docmind-lab", "probe", "agents", self.case.name, f"--way={self.way}", f"--fault={self.fault}"]
+            ["python", "-m", "surveys", "agents", self.case.name, f"--way={self.way}", f"--fault={self.fault}"]
         )
 
     def row(self, **measured: Any) -> AgentRow:
@@ -97,7 +102,7 @@ def _row(case: Case, **more: Any) -> AgentRow:
     )
 
 
-def cells_of(cases: Sequence[Case], ways: Sequence[str], faults: Sequence[str], repeats: int) -> list[Cell]:
+def cells_of(cases: Sequence[Case], ways: Sequence[str], faults: Sequence[str], repeats: int) -> list[CaseRun]:
     """The cells of a probe, in the order of the cases.
 
     Args:
@@ -118,7 +123,7 @@ def cells_of(cases: Sequence[Case], ways: Sequence[str], faults: Sequence[str], 
     if repeats < 1:
         raise ConfigurationError(f"--repeats must be 1 or more, not {repeats}")
     return [
-        Cell(case, name, fault, repeat)
+        CaseRun(case, name, fault, repeat)
         for case in cases
         if not case.not_measured
         for name, way in case.ways.items()
@@ -137,6 +142,7 @@ def probe_agents(
     faults: Sequence[str] = (),
     repeats: int = 1,
     side_by_side: int = 1,
+    known: Collection[tuple[str, ...]] = (),
     progress: Progress | None = None,
     serve: Serve = in_a_process,
 ) -> Iterator[AgentRow]:
@@ -149,13 +155,14 @@ def probe_agents(
         faults: Names of the faults that are wanted; all when empty.
         repeats: Runs of each cell.
         side_by_side: Runs at a time.
+        known: Runs that are not made again, as `AgentRow.run`.
         progress: Called with (cells done, all cells, name of the next).
         serve: Starts the services for one run.
 
     Raises: ConfigurationError for options that cannot be used.
     """
     tell = progress or (lambda done, total, name: None)
-    cells = cells_of(cases, ways, faults, repeats)
+    cells = [cell for cell in cells_of(cases, ways, faults, repeats) if cell.run not in known]
     environments: dict[str, Path] = {}
     for case in cases:
         tell(0, len(cells), f"packages of {case.name}")
@@ -170,7 +177,7 @@ def probe_agents(
     with ThreadPoolExecutor(max(1, side_by_side), thread_name_prefix="probe") as pool:
         try:
             waiting = list(cells)
-            running: dict[Future[AgentRow], Cell] = {}
+            running: dict[Future[AgentRow], CaseRun] = {}
             done = 0
             while waiting or running:
                 while waiting and len(running) < max(1, side_by_side):
@@ -188,7 +195,7 @@ def probe_agents(
             stop.set()
 
 
-def _run(cell: Cell, environment: Path, stop: threading.Event, serve: Serve) -> AgentRow:
+def _run(cell: CaseRun, environment: Path, stop: threading.Event, serve: Serve) -> AgentRow:
     try:
         return run_cell(cell, environment, stop, serve)
     except ServiceError:
@@ -197,7 +204,7 @@ def _run(cell: Cell, environment: Path, stop: threading.Event, serve: Serve) -> 
 
 
 def run_cell(
-    cell: Cell, environment: Path, stop: threading.Event | None = None, serve: Serve = in_a_process
+    cell: CaseRun, environment: Path, stop: threading.Event | None = None, serve: Serve = in_a_process
 ) -> AgentRow:
     """Run a case once, and return what it did.
 
@@ -213,10 +220,10 @@ def run_cell(
         tempfile.TemporaryDirectory(prefix="probe-") as scratch,
         contextlib.closing(LogClient(addresses.log_url)) as log,
         CaseProcess(
-            command_of(cell.case, environment), _variables(cell, addresses, environment, scratch), scratch, stop
+            command_of(cell.case, environment), case_variables(cell, addresses, environment, scratch), scratch, stop
         ) as process,
     ):
-        started = process.event("start", time.monotonic() + _START_LIMIT_S)
+        started = process.event("start", time.monotonic() + START_LIMIT_S)
         if started is None:
             return cell.row(mark="error", timeout_s=TIMEOUT_S, error=process.last_words("it did not start"))
         ended = process.event("end", started.at_s + TIMEOUT_S + LIMIT_S)
@@ -255,7 +262,7 @@ def run_cell(
         )
 
 
-def counts_from(cell: Cell, started_at_s: float, rows: Sequence[RequestRow]) -> float:
+def counts_from(cell: CaseRun, started_at_s: float, rows: Sequence[RequestRow]) -> float:
     """The instant from which the timeout of a cell counts: the start, or where the step or the request began."""
     way = cell.case.ways[cell.way]
     if way.counts_from == "start":
@@ -281,7 +288,7 @@ def _outcome(data: dict[str, Any]) -> Outcome:
     return cast("Outcome", outcome) if outcome in ("answer", "timeout") else "error"
 
 
-def _variables(cell: Cell, addresses: ServiceAddresses, environment: Path, scratch: str) -> dict[str, str]:
+def case_variables(cell: CaseRun, addresses: ServiceAddresses, environment: Path, scratch: str) -> dict[str, str]:
     """The environment of a case: nothing of this process's own but where programs are."""
     way = cell.case.ways[cell.way]
     # Where an async tool cannot be had, as in plain synchronous code, the tool is a plain function in every cell.

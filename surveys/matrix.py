@@ -1,6 +1,6 @@
-"""What is published of the agent probes: a part of docs/does-it-stop.md and its figure, made of the measured rows.
+"""The pages and the figure of what was measured, made of the published cells.
 
-python -m surveys page      # data/agent_probes/*.csv → page and figure
+python -m surveys page      # rows in data/ → the file of cells, docs/does-it-stop*.md and the figure
 """
 
 from __future__ import annotations
@@ -9,24 +9,31 @@ import json
 import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.patches import Patch, Rectangle
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.text import join_names, markdown_table
 from docmind_lab.core.whole_files import as_bytes, as_text, write_or_refuse
 from docmind_lab.views.plots import look
-from surveys.agent_services import AGENT_FAULTS, LASTS_S
-from surveys.agent_table import TOLERANCE_S, AgentRow, Mark, read_rows
+from surveys.agent_services import LASTS_S
+from surveys.agent_table import TOLERANCE_S, AgentRow
 from surveys.agents import LIMIT_S, TIMEOUT_S
 from surveys.case_files import Case, read_cases
+from surveys.published import FALLS_INTO, Cell, Published, read_all, write_published
 
-BEGIN: Final = "<!-- The part up to the end mark is written by `make probe`. -->"
-END: Final = "<!-- end of what `make probe` writes -->"
+PAGE: Final = Path("docs", "does-it-stop.md")
+CLIENTS_PAGE: Final = Path("docs", "timeouts.md")
+CELLS_PAGE: Final = Path("docs", "does-it-stop-cells.md")
+FIGURE: Final = Path("docs", "images", "does-it-stop.png")
 
-_WORST: Final[tuple[Mark, ...]] = ("stopped", "caller only", "neither", "error")
+# Five that many people use, as the page's first answer; each by the names of its cells.
+FIRST: Final = ("LangGraph", "LangChain create_agent", "OpenAI Agents SDK", "Pydantic AI", "CrewAI")
+_SHOWN_FIRST: Final = ("model call", "sync tool", "async tool", "sub-agent")
+
+_WORST: Final = ("stopped", "caller only", "neither", "error")
 # Tints of Okabe and Ito's blue, orange and vermilion, apart in lightness as well as in hue, with ink readable on all.
 COLOURS: Final[dict[str, str]] = {
     "stopped": "#DCEBF5",
@@ -34,77 +41,41 @@ COLOURS: Final[dict[str, str]] = {
     "neither": "#E0703A",
     "error": "#BDBDBD",
 }
-"""Colour of each mark."""
+"""Colour of each mark of an agent."""
 _LEGEND: Final[dict[str, str]] = {
     "stopped": "stopped: the caller is free and the work has ended",
-    "caller only": "caller only: the caller is free, the work went on",
+    "caller only": "caller only: the caller is free, the work went on (+1: a call began)",
     "neither": "neither: the caller had to wait longer",
     "error": "error: it ended in another way",
 }
-_HEADINGS: Final[dict[str, str]] = {
-    "ordinary": "model call",
-    "stream": "stream",
-    "hang": "call that hangs",
-    "trickle": "trickling answer",
-    "retry": "wait to retry",
-    "sync_tool": "sync tool",
-    "async_tool": "async tool",
-    "sub_agent": "sub-agent",
-}
-_WHOSE: Final[dict[str, str]] = {"own": "framework", "language": "language", "enforce": "this lab"}
 # What still went on when it was no longer watched is at least so long.
 _WATCHED_S = LIMIT_S - 1.0
 
 
-def cells_frame(rows: Iterable[AgentRow]) -> pd.DataFrame:
-    """The cells of the matrix: one row for each case, way and fault, of all its repeats.
-
-    Columns: case, framework, version, way, title, means, fault; runs; mark (the worst of the repeats), marked (how many
-    repeats have it); late_s, work_s (seconds of model and tool after the timeout), calls (model calls and tools that
-    began after it), each the largest of the repeats with that mark, late_s None for a caller that got no end; error.
-    """
-    groups: dict[tuple[str, str, str], list[AgentRow]] = {}
-    for row in rows:
-        if row.mark != "not measured":
-            groups.setdefault((row.case, row.way, row.fault), []).append(row)
-    return pd.DataFrame([_cell(repeats) for repeats in groups.values()])
+# ---- a cell in words
 
 
-def _cell(repeats: Sequence[AgentRow]) -> dict[str, Any]:
-    first = repeats[0]
-    mark = max((row.mark for row in repeats), key=_WORST.index)
-    marked = [row for row in repeats if row.mark == mark]
-    lateness = [row.late_s for row in marked]
-    return {
-        "case": first.case,
-        "framework": first.framework,
-        "version": first.version,
-        "way": first.way,
-        "title": first.title,
-        "means": first.means,
-        "fault": first.fault,
-        "runs": len(repeats),
-        "mark": mark,
-        "marked": len(marked),
-        "late_s": None if None in lateness else max(filter(None, lateness), default=0.0),
-        "work_s": max((row.model_s_after or 0.0) + (row.tool_s_after or 0.0) for row in marked),
-        "calls": max((row.model_calls_after or 0) + (row.tools_after or 0) for row in marked),
-        "error": next((row.error for row in marked if row.error), ""),
-    }
-
-
-def cell_text(cell: Any) -> str:
-    """A cell of the matrix in words, as "caller only, 4.1 s of work, 1 call". cell: a row of `cells_frame`."""
-    parts = [f"**{cell.mark}**"]
-    if cell.marked < cell.runs:
-        parts[0] += f" in {cell.marked} of {cell.runs}"
+def cell_text(cell: Cell) -> str:
+    """A cell in words, as "**caller only**, 4.1 s of work, 1 call"."""
+    parts = [f"**{cell.mark}**" + (f" in {cell.marked} of {cell.runs}" if cell.marked < cell.runs else "")]
     if cell.mark == "neither":
-        is_endless = cell.late_s is None or pd.isna(cell.late_s)
-        parts.append("no end" if is_endless else f"{cell.late_s:.1f} s late")
-    if cell.mark in ("caller only", "neither") and cell.work_s > TOLERANCE_S:
-        parts.append(f"{_work_text(cell.work_s)} of work")
+        parts.append("no end" if cell.late_s is None else f"{cell.late_s:.1f} s late")
+    if cell.mark in ("caller only", "neither") and (cell.work_s or 0.0) > TOLERANCE_S:
+        parts.append(f"{_work_text(cell.work_s or 0.0)} of work")
     if cell.mark in ("caller only", "neither") and cell.calls:
         parts.append(f"{cell.calls} call{'s' if cell.calls > 1 else ''}")
+    if cell.mark == "at its next write" and cell.work_s is not None:
+        parts.append(f"within {cell.work_s:.2f} s")
+    if cell.mark == "went on" and cell.work_s is not None:
+        parts.append(f"{cell.work_s:.1f} s of work")
+    if cell.kind != "agent" and cell.mark == "stopped" and cell.work_s is not None:
+        parts.append(f"within {max(cell.work_s, 0.01):.2f} s")
+    if cell.mark == "gave up":
+        parts[0] += f" after {cell.waits_s:,.0f} s"
+    if cell.mark == "never":
+        parts[0] += " within an hour"
+    if (cell.mark == "unknown" or cell.kind == "client") and cell.note:
+        parts.append(cell.note)
     return ", ".join(parts)
 
 
@@ -112,82 +83,121 @@ def _work_text(work_s: float) -> str:
     return f"> {_WATCHED_S:.0f} s" if work_s >= _WATCHED_S else f"{work_s:.1f} s"
 
 
-def page_part(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
-    """What the page says of the agents, in Markdown.
+def _linked(cell: Cell, text: str = "") -> str:
+    return f"[{text or cell_text(cell)}]({CELLS_PAGE.name}#{cell.id})"
+
+
+# ---- the page
+
+
+def page_parts(file: Published, rows: Sequence[AgentRow], cases: Sequence[Case]) -> dict[str, str]:
+    """What the page has from the file, by the names of its marks.
 
     Args:
-        rows: All that were measured.
-        cases: The cases, for the addresses of their documentation.
+        file: The published cells.
+        rows: All runs of agents, for what they left behind.
+        cases: The cases, for what others report.
     """
-    cells = cells_frame(rows)
-    of_case = {case.name: case for case in cases}
-    faults = [fault for fault in AGENT_FAULTS if not cells.empty and fault in set(cells["fault"])]
-    lines = [
-        f"| framework | timeout | whose | {' | '.join(_HEADINGS[fault] for fault in faults)} |",
-        "|---" * (3 + len(faults)) + "|",
+    agents = file.of("agent")
+    days = sorted({cell.measured_on for cell in file.cells})
+    runs = min(cell.runs for cell in file.cells)
+    measured = f"Version {file.version}. Measured from {days[0]} to {days[-1]}, {runs} runs or more of each cell."
+    return {
+        "first": _first_table(agents),
+        "agents": "\n\n".join(
+            [
+                measured,
+                "Frameworks: " + " · ".join(f"[{name}](#{_anchor(name)})" for name in _names(agents)),
+                *(_section(name, [cell for cell in agents if cell.name == name]) for name in _names(agents)),
+            ]
+        ),
+        "left": "\n\n".join(
+            part
+            for part in (
+                _listed("Cells that ended in another way", _errors(agents)),
+                _listed("Processes that could not end, and were killed", _stuck(rows)),
+                _listed("Conversations that are left with a tool call without its result", _open_calls(rows)),
+                _listed("Not measured", [f"{absent.name}: {absent.reason}" for absent in file.not_measured]),
+                _listed(
+                    "What others report",
+                    [f"{case.framework}: {', '.join(case.issues)}" for case in cases if case.issues],
+                ),
+            )
+            if part
+        ),
+        "servers": _phases("server", file),
+        "gateways": _phases("gateway", file),
+        "tools": _tools(file),
+    }
+
+
+def _names(cells: Sequence[Cell]) -> list[str]:
+    return sorted({cell.name for cell in cells}, key=str.lower)
+
+
+def _anchor(name: str) -> str:
+    return "".join(character if character.isalnum() or character == "_" else "-" for character in name.lower())
+
+
+def _ways(cells: Sequence[Cell]) -> dict[str, dict[str, Cell]]:
+    """Way → what it falls into → cell."""
+    ways: dict[str, dict[str, Cell]] = {}
+    for cell in cells:
+        ways.setdefault(cell.way, {})[cell.falls_into] = cell
+    return ways
+
+
+def _first_table(agents: Sequence[Cell]) -> str:
+    rows = []
+    for name in FIRST:
+        for way, cells in _ways([cell for cell in agents if cell.name == name and cell.whose == "framework"]).items():
+            marks = (_linked(cells[each], f"{cells[each].mark}") if each in cells else "" for each in _SHOWN_FIRST)
+            rows.append([f"**{name}** `{way}`", *marks])
+    return markdown_table(["its own timeout", *_SHOWN_FIRST], rows, left=range(5))
+
+
+def _section(name: str, cells: Sequence[Cell]) -> str:
+    ways = _ways(cells)
+    lines = []
+    for number, (way, of_way) in enumerate(ways.items(), 1):
+        first = next(iter(of_way.values()))
+        lines.append(f"{number}. [`{way}`]({first.docs}), {_WHOSE_WORDS[first.whose]}")
+    rows = [
+        [each, *(_linked(of_way[each]) if each in of_way else "" for of_way in ways.values())]
+        for each in FALLS_INTO.values()
+        if any(each in of_way for of_way in ways.values())
     ]
-    for (name, _way), of_way in cells.groupby(["case", "way"], sort=True) if faults else ():
-        first = next(look.rows_of(of_way))
-        texts = {cell.fault: cell_text(cell) for cell in look.rows_of(of_way)}
-        framework = f"{first.framework} {first.version}"
-        docs = f"[{framework}]({of_case[str(name)].docs})" if name in of_case else framework
-        marks = " | ".join(texts.get(fault, "") for fault in faults)
-        lines.append(f"| {docs} | {first.title} | {_WHOSE[first.means]} | {marks} |")
-    repeats = sorted(set(cells["runs"])) if faults else []
-    days = sorted({row.measured_on for row in rows if row.way})
-    parts = [
-        BEGIN,
-        f"Measured {_from_to('on', 'from', days)}; runs of each cell: {_from_to('', '', repeats)}." if days else "",
-        "![Which agents stop when their timeout fires](images/does-it-stop.png)" if faults else "",
-        _listed("The frameworks' own timeouts, by the mark that they have most often", _own_timeouts(cells)),
-        "\n".join(lines) if faults else "",
-        _commands(rows, cases),
-        _listed("Cells that ended in another way", _errors(cells)),
-        _listed("Processes that could not end, and were killed", _stuck(rows)),
-        _listed("Conversations that are left with a tool call without its result", _open_calls(rows)),
-        _listed("Not measured", [f"{row.framework}: {row.error}" for row in rows if row.mark == "not measured"]),
-        _listed("What others report", [f"{case.framework}: {', '.join(case.issues)}" for case in cases if case.issues]),
-        END,
+    table = markdown_table(["falls into", *map(str, range(1, len(ways) + 1))], rows, left=range(1 + len(ways)))
+    versions = join_names(sorted({cell.version for cell in cells}))
+    return f"### {name}\n\n{versions}.\n\n" + "\n".join(lines) + f"\n\n{table}"
+
+
+_WHOSE_WORDS: Final = {"framework": "its own", "language": "of the language", "this lab": "of this lab"}
+
+
+def _phases(kind: str, file: Published) -> str:
+    """A table with a row for each server or gateway, and a column for each phase in which its calls are left."""
+    cells = [cell for cell in file.cells if cell.kind == kind]
+    phases = list(dict.fromkeys(cell.falls_into for cell in cells))
+    rows = []
+    for name in dict.fromkeys(cell.name for cell in cells):
+        of_name = {cell.falls_into: cell for cell in cells if cell.name == name}
+        version = next(iter(of_name.values())).version
+        rows.append([f"{name} {version}", *(_linked(of_name[phase]) if phase in of_name else "" for phase in phases)])
+    return markdown_table([kind, *phases], rows, left=range(1 + len(phases)))
+
+
+def clients_table(file: Published) -> str:
+    """A table with a row for each client that waits, and what it waits for."""
+    return _phases("client", file)
+
+
+def _tools(file: Published) -> str:
+    rows = [
+        [f"{cell.name} ({cell.version})", cell.way, _linked(cell), f"{cell.late_s:.2f} s"] for cell in file.of("tool")
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
-
-
-def _own_timeouts(cells: pd.DataFrame) -> list[str]:
-    """Which frameworks' own timeouts stop the work and which do not, by the mark that each has most often."""
-    if cells.empty:
-        return []
-    lines: dict[str, list[str]] = {}
-    for _, of_way in cells[cells["means"] == "own"].groupby(["case", "way"], sort=True):
-        first = next(look.rows_of(of_way))
-        counts = of_way["mark"].value_counts()
-        mark = max(_WORST, key=lambda each: (counts.get(each, 0), _WORST.index(each)))
-        others = [_HEADINGS[fault] for fault in of_way[of_way["mark"] != mark]["fault"]]
-        but = f", not in {_and(others)}" if others else ""
-        lines.setdefault(mark, []).append(f"{first.framework} `{first.title}`{but}")
-    return [f"**{mark}**: {'; '.join(lines[mark])}" for mark in _WORST if mark in lines]
-
-
-def _and(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
-
-
-def _from_to(one: str, several: str, values: Sequence[object]) -> str:
-    words = (one, values[0]) if len(values) == 1 else (several, values[0], "to", values[-1])
-    return " ".join(str(word) for word in words if word)
-
-
-def _commands(rows: Sequence[AgentRow], cases: Sequence[Case]) -> str:
-    measured = {(row.case, row.way) for row in rows if row.way}
-    if not measured:
-        return ""
-    ways = [
-        f"`{case.name}` ({', '.join(f'`{way}`' for way in case.ways)})"
-        for case in cases
-        if any(name == case.name for name, _ in measured)
-    ]
-    return (
-        "A cell is repeated with `python -m surveys agents CASE --way WAY --fault FAULT`; the faults are "
-        f"{', '.join(f'`{fault}`' for fault in AGENT_FAULTS)}, the cases with their ways {', '.join(ways)}."
+    return markdown_table(
+        ["tool", "the caller gives up by", "the work", "the caller goes on after"], rows, left=range(3)
     )
 
 
@@ -195,17 +205,12 @@ def _listed(heading: str, entries: Sequence[str]) -> str:
     return f"{heading}:\n\n" + "\n".join(f"- {entry}" for entry in entries) if entries else ""
 
 
-def _errors(cells: pd.DataFrame) -> list[str]:
-    if cells.empty:
-        return []
+def _errors(agents: Sequence[Cell]) -> list[str]:
     return [
-        f"{cell.framework}, {cell.title}, {_HEADINGS[cell.fault]}: {_code(cell.error)}"
-        for cell in look.rows_of(cells[cells["mark"] == "error"].sort_values(["case", "way"]))
+        f"{cell.name}, {cell.way}, {cell.falls_into}: `{cell.note.replace('`', chr(39))}`"
+        for cell in agents
+        if cell.mark == "error"
     ]
-
-
-def _code(text: str) -> str:
-    return f"`{text.replace('`', chr(39))}`"
 
 
 def _stuck(rows: Sequence[AgentRow]) -> list[str]:
@@ -219,93 +224,112 @@ def _open_calls(rows: Sequence[AgentRow]) -> list[str]:
 def _by_way(rows: Sequence[AgentRow]) -> list[str]:
     faults: dict[tuple[str, str], list[str]] = {}
     for row in rows:
-        faults.setdefault((row.framework, row.title), []).append(_HEADINGS[row.fault])
+        faults.setdefault((row.framework, row.title), []).append(FALLS_INTO[row.fault])
     return [
         f"{framework}, {title}: {', '.join(dict.fromkeys(of))}" for (framework, title), of in sorted(faults.items())
     ]
 
 
-def matrix(rows: Iterable[AgentRow], ax: Axes | None = None) -> Axes:
+def cells_page(file: Published) -> str:
+    """The page with the address of each cell: its mark, runs, version, day and the command that repeats it."""
+    names = dict.fromkeys((cell.kind == "client", cell.name) for cell in file.cells)
+    lines = [
+        "# Does it stop? Every cell",
+        "",
+        "Each line is one cell of [the tables](does-it-stop.md), with its version, its runs, its day and the command",
+        "that repeats it. [How to dispute one](does-it-stop-method.md#dispute-a-cell).",
+    ]
+    for is_client, name in names:
+        lines += ["", f"## {name} as a client" if is_client else f"## {name}", ""]
+        lines += [_cell_line(cell) for cell in file.cells if (cell.kind == "client", cell.name) == (is_client, name)]
+    return "\n".join(lines) + "\n"
+
+
+def _cell_line(cell: Cell) -> str:
+    where = f"{cell.way}: {cell.falls_into}" if cell.way else cell.falls_into
+    runs = f"{cell.runs} runs" if cell.runs > 1 else "1 run"
+    evidence = f"{cell.version}, {runs}, {cell.measured_on}. `{cell.command}`"
+    return f'- <a id="{cell.id}"></a>{where}: {cell_text(cell)}. {evidence}'
+
+
+def with_parts(page: str, parts: dict[str, str]) -> str:
+    """The page with its generated parts replaced. Raises: ConfigurationError without the marks of one."""
+    for name, part in parts.items():
+        begin, end = f"<!-- {name}: written by `make probe` -->", f"<!-- end of {name} -->"
+        before, has_begin, rest = page.partition(begin)
+        _, has_end, after = rest.partition(end)
+        if not has_begin or not has_end:
+            raise ConfigurationError(f"the page needs the lines {begin} and {end}")
+        page = f"{before}{begin}\n\n{part.rstrip()}\n\n{end}{after}"
+    return page
+
+
+# ---- the figure
+
+
+def matrix(cells: Iterable[Cell], ax: Axes | None = None) -> Axes:
     """Draw the matrix: a row for each framework and way, a column for each fault, those that stop most often on top.
 
     Args:
-        rows: All that were measured.
+        cells: Those of agents.
         ax: Axes to draw on; new ones when None.
 
     Raises: ConfigurationError when nothing was measured.
     """
-    cells = cells_frame(rows)
-    if cells.empty:
+    agents = list(cells)
+    if not agents:
         raise ConfigurationError("there are no measured rows: run python -m surveys agents --out data/agent_probes")
-    faults = [fault for fault in AGENT_FAULTS if fault in set(cells["fault"])]
-    ways = list(_ways_in_order(cells))
-    ax = look.axes_for(ax or look.OFFSCREEN, 12.0, 2.2 + 0.3 * len(ways))
-    for cell in look.rows_of(cells):
-        column, line = faults.index(cell.fault), ways.index((cell.case, cell.way))
-        name = f"cell:{cell.case}:{cell.way}:{cell.fault}"
-        colour = COLOURS[cell.mark]
-        ax.add_patch(
-            Rectangle((column - 0.5, line - 0.5), 1, 1, facecolor=colour, edgecolor=look.PAPER, lw=2, gid=name)
-        )
-        ax.text(column, line, _short(cell), fontsize=look.SMALL_PT, color=look.INK, ha="center", va="center")
-    ax.set_xlim(-0.5, len(faults) - 0.5)
+    columns = [each for each in FALLS_INTO.values() if any(cell.falls_into == each for cell in agents)]
+    of_way: dict[tuple[str, str], list[Cell]] = {}
+    for cell in agents:
+        of_way.setdefault((cell.name, cell.way), []).append(cell)
+    ways = sorted(of_way, key=lambda way: (_badness(of_way[way]), -len(of_way[way])))
+    ax = look.axes_for(ax or look.OFFSCREEN, 13.0, 2.2 + 0.3 * len(ways))
+    for line, way in enumerate(ways):
+        for cell in of_way[way]:
+            column = columns.index(cell.falls_into)
+            colour = COLOURS[cell.mark]
+            ax.add_patch(
+                Rectangle((column - 0.5, line - 0.5), 1, 1, facecolor=colour, edgecolor=look.PAPER, lw=2, gid=cell.id)
+            )
+            ax.text(column, line, _short(cell), fontsize=look.SMALL_PT, color=look.INK, ha="center", va="center")
+    ax.set_xlim(-0.5, len(columns) - 0.5)
     ax.set_ylim(len(ways) - 0.5, -0.5)
-    ax.set_xticks(range(len(faults)), [textwrap.fill(_HEADINGS[fault], 10) for fault in faults])
-    ax.set_yticks(range(len(ways)), [_label(cells, *way) for way in ways])
+    ax.set_xticks(range(len(columns)), [textwrap.fill(each, 10) for each in columns])
+    ax.set_yticks(range(len(ways)), [f"{name} {of_way[name, way][0].version}: {way}" for name, way in ways])
     ax.tick_params(length=0)
     handles = [
         Patch(facecolor=COLOURS[mark], edgecolor=look.RULE, lw=0.5, label=_LEGEND[mark])
         for mark in _WORST
-        if mark in set(cells["mark"])
+        if any(cell.mark == mark for cell in agents)
     ]
     look.legend_below(ax, handles, columns=2)
     numbers = "numbers: seconds of work after it (neither: of waiting)"
-    context = f"{TIMEOUT_S:g} s of timeout into {LASTS_S:g} s of work · {numbers} · +1: a call began"
+    context = f"{TIMEOUT_S:g} s of timeout into {LASTS_S:g} s of work · {numbers}"
     look.style(ax, "A timeout fires. Does the work stop?", context)
     return ax
 
 
-def _ways_in_order(cells: pd.DataFrame) -> list[tuple[str, str]]:
-    badness = cells.assign(rank=[_WORST.index(mark) for mark in cells["mark"]])
-    ranks = badness.groupby(["case", "way"], sort=True)["rank"].agg(["mean", "count"])
-    order = ranks.sort_values(["mean", "count"], ascending=[True, False], kind="stable")
-    return [(str(case), str(way)) for case, way in order.index]
+def _badness(cells: Sequence[Cell]) -> float:
+    return sum(_WORST.index(cell.mark) for cell in cells) / len(cells)
 
 
-def _label(cells: pd.DataFrame, case: str, way: str) -> str:
-    first = next(look.rows_of(cells[(cells["case"] == case) & (cells["way"] == way)]))
-    return f"{first.framework} {first.version}: {first.title}"
-
-
-def _short(cell: Any) -> str:
+def _short(cell: Cell) -> str:
     if cell.mark == "neither":
-        return "no end" if cell.late_s is None or pd.isna(cell.late_s) else f"{cell.late_s:.1f} s"
+        return "no end" if cell.late_s is None else f"{cell.late_s:.1f} s"
     if cell.mark != "caller only":
         return str(cell.mark)
-    calls = f" +{cell.calls}" if cell.calls else ""
-    return f"{_work_text(cell.work_s)}{calls}"
-
-
-def with_part(page: str, part: str) -> str:
-    """The page with its generated part replaced. Raises: ConfigurationError without the two marks."""
-    before, begin, rest = page.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ConfigurationError(f"the page needs the lines {BEGIN} and {END}")
-    return before + part.rstrip("\n") + after
-
-
-def read_all(folder: Path) -> list[AgentRow]:
-    """The rows of all tables of a folder, by case. Raises: ConfigurationError for a table that cannot be read."""
-    return [row for path in sorted(folder.glob("*.csv")) for row in read_rows(path)]
+    return _work_text(cell.work_s or 0.0) + (f" +{cell.calls}" if cell.calls else "")
 
 
 def write_page(root: Path) -> None:
-    """Write the page and the figure of the rows in data/agent_probes. root: folder of the project."""
+    """Write the file of cells, the pages and the figure of the rows in data/. root: folder of the project."""
+    file = write_published(root)
     rows, cases = read_all(root / "data" / "agent_probes"), read_cases(root / "surveys" / "cases")
-    page = root / "docs" / "does-it-stop.md"
-    text = with_part(page.read_text(encoding="utf-8"), page_part(rows, cases))
-    write_or_refuse(
-        root / "docs" / "images" / "does-it-stop.png", as_bytes(look.png_of(matrix(rows), dots_per_inch=85))
-    )
-    write_or_refuse(page, as_text(text))
+    text = with_parts((root / PAGE).read_text(encoding="utf-8"), page_parts(file, rows, cases))
+    figure = look.png_of(matrix(file.of("agent")), dots_per_inch=85)
+    write_or_refuse(root / FIGURE, as_bytes(figure))
+    write_or_refuse(root / CELLS_PAGE, as_text(cells_page(file)))
+    write_or_refuse(root / PAGE, as_text(text))
+    clients = (root / CLIENTS_PAGE).read_text(encoding="utf-8")
+    write_or_refuse(root / CLIENTS_PAGE, as_text(with_parts(clients, {"clients": clients_table(file)})))

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import shutil
 import signal
+import socket
 import ssl
+import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -15,11 +20,12 @@ import pytest
 from hypothesis import HealthCheck, settings
 from longest_first import LONGEST
 from manual_clock import ManualClock
+from served_here import Here
 from stub_server import Answer, StubServer
 
 import docmind_lab as dl
 from docmind_lab.alternatives.enforcement.hooks import installed
-from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
+from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 # No test has a display.
@@ -118,6 +124,14 @@ def service_log(services: ServiceProcess) -> Iterator[LogClient]:
     client.close()
 
 
+@pytest.fixture(scope="module")
+def live() -> Iterator[ServiceAddresses]:
+    """Servers that a study knows nothing of but their addresses."""
+    options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
+    with contextlib.closing(Here(options.door())) as here:
+        yield here.addresses
+
+
 @pytest.fixture
 def stub() -> Iterator[Callable[..., StubServer]]:
     """A function that starts a stub server with an answer; all of them are stopped after the test."""
@@ -130,3 +144,41 @@ def stub() -> Iterator[Callable[..., StubServer]]:
     yield start
     for server in servers:
         server.close()
+
+
+@pytest.fixture
+def deaf_port() -> Iterator[int]:
+    """A port whose queue of connections is full, so that another one is neither accepted nor refused."""
+    with contextlib.ExitStack() as stack:
+        listener = stack.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(8):
+            filler = stack.enter_context(socket.socket())
+            filler.setblocking(False)
+            with contextlib.suppress(BlockingIOError):
+                filler.connect(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+@pytest.fixture
+def postgres_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A server of PostgreSQL for one test, which libpq finds by its own variables."""
+    programs = shutil.which("initdb"), shutil.which("pg_ctl")
+    if None in programs:
+        pytest.skip("no initdb and pg_ctl: Debian's package postgresql")
+    initdb, pg_ctl = map(str, programs)
+    # Short, since it holds the server's socket. A server of Postgres does not run as root.
+    folder = tempfile.mkdtemp(prefix="pg-")
+    user = {"user": "postgres"} if os.geteuid() == 0 else {}
+    if user:
+        shutil.chown(folder, "postgres")
+    quiet: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL, "cwd": folder, **user}
+    subprocess.run([initdb, "-D", f"{folder}/data", "-A", "trust", "-U", "postgres", "-N"], **quiet)
+    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
+    subprocess.run([pg_ctl, "-D", f"{folder}/data", "-w", "-o", options, "-l", f"{folder}/log", "start"], **quiet)
+    for name, value in {"PGHOST": folder, "PGUSER": "postgres", "PGDATABASE": "postgres"}.items():
+        monkeypatch.setenv(name, value)
+    yield
+    subprocess.run([pg_ctl, "-D", f"{folder}/data", "-m", "immediate", "stop"], **quiet)
+    shutil.rmtree(folder)

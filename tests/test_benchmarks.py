@@ -96,6 +96,6 @@ def test_an_unknown_benchmark_is_refused_by_name(capsys: pytest.CaptureFixture[s
 
 def test_every_benchmark_can_be_named():
     files = {path.stem for path in Path(command.__file__).parent.glob("*.py")}
-    helpers = {"__init__", "__main__", "figures", "in_process", "pairs", "tiny_server"}
+    helpers = {"__init__", "__main__", "figures", "in_process", "pairs", "tiny_server", "mutation_score"}
     of_notebooks = {"peer_chaos", "peer_races"}
     assert files - helpers - of_notebooks == set(command.NAMES)

@@ -8,11 +8,9 @@ import io
 import json
 import os
 import re
-import signal
 import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,19 +20,12 @@ import pytest
 
 from docmind_lab.findings.study import Study
 from docmind_lab.views.cli import main
-from docmind_lab.views.cli.console import ProgressBar, prints_on_stderr
+from docmind_lab.views.cli.console import prints_on_stderr
 
 # Figures are drawn of what is done: some seconds, and many on a machine that does much else.
 CTRL_C_PATIENCE_S = 120
 COMMAND = [sys.executable, "-m", "docmind_lab"]
 CONSOLE_SCRIPT = Path(sys.executable).parent / "docmind-lab"
-# A shell that starts the tests in the background has them ignore Ctrl-C, and their children after them.
-LISTENING_TO_CTRL_C = """
-import signal
-signal.signal(signal.SIGINT, signal.default_int_handler)
-from docmind_lab.views.cli import main
-main()
-"""
 FOLDER = {
     "calls.parquet",
     "events.parquet",
@@ -250,45 +241,6 @@ def test_json_is_all_that_is_printed(tmp_path: Path, run_here: Callable[..., Don
     assert [row["alternative"] for row in printed["alternatives"]] == ["cooperative"]
 
 
-@pytest.mark.wall
-def test_interrupted_it_ends_cleanly_and_keeps_the_finished_runs(tmp_path: Path) -> None:
-    out = tmp_path / "out"
-    words = [
-        "--runs",
-        "200",
-        "--alternatives",
-        "A,B",
-        "--latencies",
-        "typical/40",
-        "--decision-timeout",
-        "0.4",
-        "--workers",
-        "1",
-    ]
-    process = subprocess.Popen(
-        [sys.executable, "-c", LISTENING_TO_CTRL_C, "compare", *words, "--out", str(out)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    seen = ""
-    assert process.stderr is not None
-    # Drawn with the first runs that are done. At its end a stream gives nothing, at once and for ever.
-    while "measuring" not in seen and (more := process.stderr.read(1)):
-        seen += more
-    process.send_signal(signal.SIGINT)
-    try:
-        _, rest = process.communicate(timeout=CTRL_C_PATIENCE_S)
-    finally:
-        process.kill()
-    assert process.returncode == 130, seen + rest
-    assert re.search(r"interrupted; the \d+ finished runs are in", rest)
-    assert "Traceback" not in rest
-    study = Study.load(out)
-    assert 0 < len(study.runs) < 400
-    assert study.manifest["complete"] is False
-
-
 @pytest.mark.full
 @pytest.mark.wall
 @pytest.mark.parametrize("term", ["xterm", "dumb"])
@@ -352,21 +304,6 @@ def test_a_terminal_that_knows_ascii_only_is_written_to(monkeypatch: pytest.Monk
         main(["compare", "--alternatives", "×"])
     stream.flush()
     assert b"docmind-lab: unknown alternative" in written.getvalue()
-
-
-def test_progress_is_drawn_while_nothing_is_done(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("docmind_lab.views.cli.console._LOG_TICK_S", 0.001)
-    drawn = threading.Event()
-    bar = ProgressBar("runs", "measuring", shown=True)
-    refresh = bar._bar.refresh
-    monkeypatch.setattr(bar._bar, "refresh", lambda *_, **__: (refresh(), drawn.set()))
-    assert drawn.wait(30.0)
-    bar.show(1, 4)
-    bar.close()
-    assert bar.done == 1
-    assert not bar._ticking.is_alive()
 
 
 def test_what_a_users_code_prints_is_on_standard_error_and_the_report_on_standard_output(

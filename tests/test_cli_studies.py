@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from commands_here import said
 
+from docmind_lab.experiments.advice import Advice
 from docmind_lab.findings.study import Study
 from docmind_lab.views.cli import main
 
@@ -95,3 +96,13 @@ def test_recommend_names_a_timeout_or_says_how_many_runs_are_missing(
     code, printed, _ = said(capsys, "recommend", str(folder), "--json")
     assert code == 1
     assert {row["arm"] for row in json.loads(printed)["alternatives"]} == {"A  cooperative", "B  hard timeout"}
+
+
+def test_an_interrupted_recommend_ends_as_every_interrupted_command(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = Advice("No advice yet.", study=Study.of([], {"interrupted": "3 of 9 runs"}))
+    monkeypatch.setattr("docmind_lab.experiments.advice.recommend", lambda *_, **__: part)
+    code, printed, error = said(capsys, "recommend", "--graph", "my_app:graph", "--inputs", "inputs.jsonl")
+    assert (code, printed) == (130, "")
+    assert "interrupted" in error

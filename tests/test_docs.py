@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import re
 import tomllib
@@ -9,22 +10,27 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from doc_pages import section_of
 from typer.testing import CliRunner
 
+import docmind_lab
 from docmind_lab.core.settings import variable_names
 from docmind_lab.views.cli.app import app
 
 ROOT = Path(__file__).parents[1]
 # Pages for contributors, which name files.
-PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/traces.md", "CONTRIBUTING.md"]
+PAGES = ["docs/architecture.md", "docs/glossary.md", "docs/measurements.md#Traces", "CONTRIBUTING.md"]
 MORE_PAGES = ["docs/enforce.md", "docs/hosts.md", "docs/on-the-wire.md"]
 
 
 def text_of(name: str) -> str:
-    return (ROOT / name).read_text(encoding="utf-8")
+    """Return the text of a file, or of one section of a page: "docs/measurements.md#Traces"."""
+    path, _, heading = name.partition("#")
+    return section_of(Path(path).name, heading) if heading else (ROOT / path).read_text(encoding="utf-8")
 
 
 README = text_of("README.md")
+MAIN_JOB = text_of("docs/main-job.md")
 TARGETS = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), re.MULTILINE))
 
 
@@ -68,19 +74,21 @@ def exists(module: str, name: str) -> bool:
 
 
 def test_options_of_commands_in_the_readme_exist() -> None:
-    for command, words in re.findall(r"^\$ docmind-lab ([\w-]+)(.*?)(?:#.*)?$", README, re.MULTILINE):
+    for command, words in re.findall(r"^\$ docmind-lab ([\w-]+)(.*?)(?:#.*)?$", README + MAIN_JOB, re.MULTILINE):
         shown = CliRunner().invoke(app, [command, "--help"], terminal_width=200)
         assert shown.exit_code == 0, shown.output
         for option in re.findall(r"--[a-z-]+", words):
             assert option in shown.output, f"{command} {option}"
 
 
-def test_settings_in_the_readme_are_settings() -> None:
-    assert set(re.findall(r"`(DOCMIND_[A-Z_]+)`", README)) <= set(variable_names())
+def test_settings_in_the_table_are_settings() -> None:
+    named = set(re.findall(r"`(DOCMIND_[A-Z_]+)`", MAIN_JOB))
+    assert named
+    assert named <= set(variable_names())
 
 
-def test_the_sample_in_the_readme_is_what_the_main_job_prints() -> None:
-    sample = re.search(r"```text\n(DocMind supervisor.*?)\n\nIn results/", README, re.DOTALL)
+def test_the_sample_of_the_main_job_is_what_it_prints() -> None:
+    sample = re.search(r"```text\n(DocMind supervisor.*?)\n\nIn results/", MAIN_JOB, re.DOTALL)
     assert sample is not None
     assert sample[1] == text_of("tests/snapshots/ordinary.txt").partition("\nIn FOLDER")[0].strip("\n")
 
@@ -99,6 +107,12 @@ def test_names_that_contributing_tells_of_exist() -> None:
         assert re.search(rf"^{constant}\b", text_of(path), re.MULTILINE), constant
 
 
+def test_a_trial_touched_at_most_three_files_of_the_package() -> None:
+    trials = [part.split("\n## ")[0] for part in text_of("CONTRIBUTING.md").split("*Trial.*")[1:]]
+    assert trials
+    assert {len(re.findall(r"^- `docmind_lab/", trial, re.MULTILINE)) for trial in trials} <= {1, 2, 3}
+
+
 def test_the_architecture_has_the_packages_of_import_linter_and_its_arrows_lead_down() -> None:
     contracts = tomllib.loads(text_of("pyproject.toml"))["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if "docmind_lab.core" in contract.get("layers", ()))
@@ -111,3 +125,19 @@ def test_the_architecture_has_the_packages_of_import_linter_and_its_arrows_lead_
     assert {name for arrow in arrows for name in arrow} == place.keys()
     assert all(place[above] < place[below] for above, below in arrows)
     assert sorted(re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE)) == sorted(place)
+
+
+def test_the_version_is_one_wherever_it_stands() -> None:
+    version = tomllib.loads(text_of("pyproject.toml"))["project"]["version"]
+    newest = re.search(r"^## (\S+)", text_of("CHANGELOG.md"), re.MULTILINE)
+    cited = re.search(r"^version: (\S+)$", text_of("CITATION.cff"), re.MULTILINE)
+    assert newest is not None
+    assert cited is not None
+    assert {version, newest[1], cited[1]} == {docmind_lab.__version__}
+
+
+def test_every_diagram_has_the_picture_that_the_site_shows() -> None:
+    pages = [path.read_text(encoding="utf-8") for path in (ROOT / "docs").glob("*.md")]
+    found = [text for page in pages for text in re.findall(r"```mermaid\n(.*?)\n```", page, re.DOTALL)]
+    names = {f"d{hashlib.sha256(text.encode()).hexdigest()[:12]}" for text in found}
+    assert {path.stem for path in (ROOT / "docs" / "images" / "diagrams").iterdir()} == names

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from chat_replies import reply
-from served_here import Here
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.core.settings import Settings
 from docmind_lab.network.live_endpoints import reason_of
-from docmind_lab.services.server import ServiceAddresses, ServiceOptions
-from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
 
 pytestmark = pytest.mark.wall
 
 QUESTION = "What does a hard timeout leave running?"
-
-
-@pytest.fixture(scope="module")
-def live() -> Iterator[ServiceAddresses]:
-    """Servers that the project knows nothing of but their addresses."""
-    options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
-    with contextlib.closing(Here(options.door())) as services:
-        yield services.addresses
 
 
 def settings_for(live: ServiceAddresses) -> Settings:

@@ -33,7 +33,8 @@ def markdown_of(path):
 
 
 def code_lines(cell):
-    return [line for line in text_of(cell).splitlines() if line.strip()]
+    """The lines of a cell that do something; those that import are not counted."""
+    return [line for line in text_of(cell).splitlines() if line.strip() and not line.startswith(("import", "from"))]
 
 
 def parsed(cell):
@@ -45,27 +46,19 @@ def nodes_of(path, *kinds):
     return [node for cell in cells_of(path, "code") for node in ast.walk(parsed(cell)) if isinstance(node, kinds)]
 
 
-def test_the_notebooks_that_have_been_promised_are_there():
-    promised = {"00_start_here", "01_which_alternative", "02_how_long_a_timeout", "03_router_injection"}
-    promised |= {"04_faults_and_retries", "05_after_the_deadline", "06_can_virtual_time_be_trusted"}
-    promised |= {"11_does_the_decision_stand", "12_does_a_replay_hold_on_a_real_server"}
-    promised |= {"13_what_if_my_deadline_were_another", "14_what_does_a_deadline_leave_behind"}
-    assert promised <= {path.stem for path in NOTEBOOKS}
-
-
 def title_of(path):
     return text_of(cells_of(path)[0]).splitlines()[0].removeprefix("# ")
 
 
 @every_notebook
-def test_it_has_one_question_for_its_title_15_to_32_cells_and_an_ending(path):
+def test_it_has_one_question_for_its_title_12_to_32_cells_and_an_ending(path):
     cells = cells_of(path)
-    assert 15 <= len(cells) <= 32
+    assert 12 <= len(cells) <= 32
     # As nbstripout numbers them: ids drawn at random would differ after every run.
     assert [cell["id"] for cell in cells] == [str(number) for number in range(len(cells))]
     assert (cells[0]["cell_type"], cells[-1]["cell_type"]) == ("markdown", "markdown")
     assert text_of(cells[0]).startswith("# ")
-    assert title_of(path).endswith("?")
+    assert (title_of(path)[-1], title_of(path).count("?")) == ("?", 1)
     headings = re.findall(r"^(#{1,6}) +(.+?) *$", markdown_of(path), flags=re.MULTILINE)
     assert [level for level, _ in headings].count("#") == 1
     assert tuple(words for _, words in headings[-2:]) == ENDING
@@ -90,7 +83,8 @@ def test_the_first_code_cell_holds_the_imports_and_the_seed(path):
     froms = [str(node.module) for node in nodes_of(path, ast.ImportFrom)]
     modules = [*froms, *(alias.name for node in nodes_of(path, ast.Import) for alias in node.names)]
     # benchmarks is of the repository, as the notebooks are.
-    assert {name.partition(".")[0] for name in modules} <= {"docmind_lab", "benchmarks", *sys.stdlib_module_names}
+    known = {"docmind_lab", "benchmarks", "my_agent"}
+    assert {name.partition(".")[0] for name in modules} <= {*known, *sys.stdlib_module_names}
 
 
 @every_notebook
@@ -113,10 +107,27 @@ def test_its_kernel_parameters_and_tags_are_those_that_a_run_expects(path):
 @every_notebook
 def test_it_asserts_each_of_its_claims_about_what_was_measured(path):
     claims = nodes_of(path, ast.Assert)
-    assert len(claims) >= 8
+    # A small notebook has few claims.
+    assert len(claims) >= 3
     # A claim that names nothing, such as `assert True`, cannot fail.
     idle = [claim for claim in claims if not any(isinstance(node, ast.Name) for node in ast.walk(claim.test))]
     assert [ast.unparse(claim) for claim in idle] == []
+
+
+@every_notebook
+def test_the_claims_of_a_section_are_in_one_cell_and_it_is_the_last_of_its_code(path):
+    marks = ""
+    for cell in cells_of(path):
+        if cell["cell_type"] == "code":
+            marks += "a" if re.search(r"^ *assert ", text_of(cell), flags=re.MULTILINE) else "c"
+        elif re.search(r"^##", text_of(cell), flags=re.MULTILINE):
+            marks += "#"
+    assert re.findall("a[ac]+", marks) == []
+
+
+def test_all_notebooks_together_are_read_in_an_hour():
+    # At 200 words a minute, and the outputs are still to be looked at.
+    assert sum(len(markdown_of(path).split()) for path in NOTEBOOKS) <= 12_000
 
 
 @every_notebook
@@ -124,9 +135,8 @@ def test_no_place_of_the_writers_machine_is_named(path):
     assert re.findall(r"(?:/home|/root|/tmp|/Users|/work|[A-Z]:\\)[\w/\\.-]*", path.read_text(encoding="utf-8")) == []
 
 
-def test_the_first_notebook_leads_to_every_other_one():
-    start, *others = NOTEBOOKS
-    assert [path.name for path in others if f"]({path.name})" not in markdown_of(start)] == []
+def test_the_first_notebook_has_no_links_which_a_copy_of_it_would_not_have():
+    assert re.findall(r"\]\(", markdown_of(NOTEBOOKS[0])) == []
 
 
 # ---- the gallery
@@ -168,7 +178,8 @@ def test_links_to_files_lead_somewhere(path):
 def test_a_notebook_with_a_panel_shows_a_picture_of_it_where_widgets_do_not_run():
     with_panel = [path for path in NOTEBOOKS if any(node.attr == "tune" for node in nodes_of(path, ast.Attribute))]
     assert with_panel
-    for path in with_panel:
+    # The first one is copied alone, and has its picture in the cell before.
+    for path in set(with_panel) - {NOTEBOOKS[0]}:
         (static,) = [cell for cell in cells_of(path) if "static" in tags_of(cell)]
         assert code_lines(static)[-1].startswith("dl.plots.")
         assert f"images/gallery/{path.stem}-static.png" in markdown_of(path)

@@ -16,12 +16,13 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.experiments.comparison.comparison_run import resolve
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
-from docmind_lab.experiments.system_options import LAB_SYSTEMS, system_of_kind
-from docmind_lab.systems.kinds import WORKLOADS
+from docmind_lab.experiments.world_options import nouns_of
+from docmind_lab.services.server import ServiceConditions
+from docmind_lab.systems import system_catalogue
+from docmind_lab.systems.system_catalogue import SYSTEMS, system_of_kind
 from docmind_lab.views.cli.app import app
-from docmind_lab.views.cli.options import PARAMETERS
+from docmind_lab.views.cli.fields_as_options import PARAMETERS
 from docmind_lab.views.telemetry import Telemetry
 
 NOUNS = [
@@ -93,10 +94,17 @@ def test_a_bare_graph_is_a_system_and_nothing_is_docmind() -> None:
         dl.compare("no_such_module:graph")
 
 
-def test_the_labs_systems_are_the_workloads_under_the_names_of_users() -> None:
-    assert [system.kind for system in LAB_SYSTEMS.values()] == list(WORKLOADS)
+def test_dl_has_the_systems_that_the_catalogue_lists() -> None:
+    named = {system.noun.removeprefix("dl."): system for system in SYSTEMS}
+    assert {"System", *named} == set(system_catalogue.__all__) <= set(dl.__all__)
+    assert all(getattr(dl, name) is system for name, system in named.items())
     assert system_of_kind("hops", adoption=0.5) == dl.hops(adoption=0.5)
     assert system_of_kind("mine:KIND") == dl.workload(kind="mine:KIND")
+
+
+def test_what_services_are_told_stands_in_a_world_or_a_system() -> None:
+    told = {field.name for field in dataclasses.fields(ServiceConditions)}
+    assert told == {*dl.World().simulation, *ServiceConditions.of(dl.hops())}
 
 
 @pytest.mark.parametrize(
@@ -248,18 +256,12 @@ def test_several_faults_and_latencies_by_role_of_a_world_are_one_level() -> None
     assert factors.fault == ("hang:planner+stall=5",)
 
 
-def test_a_recommendation_is_of_a_sweep_of_timeouts() -> None:
-    found = dl.recommend(
-        dl.docmind(),
-        0.5,
-        decision_timeouts_s=[2, 60],
-        alternatives="A",
-        world=dl.World(latencies="typical"),
-        runs=12,
-        workers=1,
-    )
-    (row,) = found.frame.to_dict("records")
-    assert (row["verdict"], row["decision_timeout_s"]) == ("reached", 60)
+def test_a_system_that_no_doctor_examines_is_advised_on_by_its_runs_alone() -> None:
+    world = dl.World(latencies="typical")
+    advice = dl.recommend(dl.docmind(), 0.5, alternatives="A", world=world, runs=12, workers=1)
+    assert (advice.alternative, advice.report) == ("A", None)
+    assert f"DOCMIND_AGENTS__DECISION_TIMEOUT={advice.decision_timeout_s:g}" in advice.text()
+    assert advice.missing[0].startswith("what a request that hangs does")
 
 
 def test_a_noun_shows_first_what_it_cannot_do_without() -> None:

@@ -13,6 +13,7 @@ from drawn_figures import assert_dark_on_white, assert_words_apart, described, w
 from golden import assert_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from made_up_findings import four_options
 from sample_calls import call as made_up_call
 from sample_runs import sample_run, study_of
 
@@ -81,6 +82,12 @@ def full_study():
 
 
 # ---- names and colours
+
+
+def test_two_modes_of_the_nodes_of_one_alternative_have_rows_of_their_own():
+    runs = [run(seed=seed, node_mode=mode) for mode in ("sync", "own") for seed in (7, 8)]
+    labels = plots.overrun_frame(study_of(runs)).drop_duplicates("group")["label"]
+    assert list(labels) == ["A  cooperative, node mode own", "A  cooperative, node mode sync"]
 
 
 def test_every_alternative_has_one_colour_of_okabe_and_ito_that_no_other_has():
@@ -192,30 +199,12 @@ def completion_study():
     return study_of(runs)
 
 
-RETURNS = st.lists(
-    st.tuples(st.sampled_from(NAMES[:2]), st.sampled_from(["answered", "partial"]), st.floats(0.1, 9.9)), min_size=1
-)
-
-
-@FRAMES
-@given(RETURNS)
-def test_a_completion_curve_only_rises_and_ends_at_the_share_of_all_runs(returns):
-    runs = [run(name, n, outcome=outcome, returned_at_s=at) for n, (name, outcome, at) in enumerate(returns)]
-    frame = plots.completion_frame(study_of(runs))
-    for name, steps in frame.groupby("alternative"):
-        of_name = [outcome for other, outcome, _ in returns if other == name]
-        assert steps["at_s"].is_monotonic_increasing
-        assert steps["share"].is_monotonic_increasing
-        assert steps["share"].iloc[-1] == pytest.approx(of_name.count("answered") / len(of_name))
-        assert (steps["low"] <= steps["share"] + 1e-12).all()
-        assert (steps["share"] <= steps["high"] + 1e-12).all()
-
-
 def test_a_curve_ends_where_the_last_runs_of_its_arm_were_cut():
     cut = [run("hard_timeout", seed, returned_at_s=2.0, outcome="timed_out") for seed in (1, 2)]
     frame = plots.completion_frame(study_of([run("hard_timeout", 0, returned_at_s=1.0), *cut]))
     assert frame["at_s"].tolist() == [0.0, 1.0, 2.0]
     assert frame["share"].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3])
+    assert ((frame["low"] <= frame["share"]) & (frame["share"] <= frame["high"])).all()
 
 
 # ---- agreement
@@ -361,41 +350,18 @@ def test_load_that_cannot_be_drawn_is_refused_by_name():
 # ---- scorecard
 
 # What the late runs of an arm were like: A keeps its deadline, B leaves work behind, C waits too long, D by a little.
-LATE = {
-    "unguarded": {"caller_overrun_s": 2.0, "busy_after_deadline_s": 2.0},
-    "cooperative": {},
-    "hard_timeout": {"busy_after_deadline_s": 2.0, "source_recall": 0.0},
-    "async_cancellation": {"caller_overrun_s": 4.0, "source_recall": 0.0},
-    "stop_flag": {"caller_overrun_s": 0.5},
-    "hybrid": {},
+LATE_RUNS = {
+    "B": {"busy_after_deadline_s": 2.0, "source_recall": 0.0},
+    "C": {"caller_overrun_s": 4.0, "source_recall": 0.0},
+    "D": {"caller_overrun_s": 0.5},
 }
 
 
-def card_of(*left_out, seeds=12):
-    records = []
-    for name, changes in LATE.items():
-        if name in left_out:
-            continue
-        for seed in range(seeds):
-            late = {
-                "answered_in_time": False,
-                "outcome": "partial",
-                "returned_at_s": 2.0,
-                "source_recall": 0.5,
-            } | changes
-            records.append(sample_run(name, seed, **({} if seed % 3 else late)))
-    return scorecard(to_frame("runs", records))
-
-
 @pytest.fixture(scope="module")
-def card():
-    return card_of()
-
-
-@pytest.fixture(scope="module")
-def open_card():
-    """Without A, no option is best in everything, and the weights decide."""
-    return card_of("cooperative")
+def cards():
+    """The card of all options, and that without A, of which none is best in everything, so that the weights decide."""
+    runs = four_options(12, **LATE_RUNS)
+    return scorecard(runs), scorecard(runs[runs["alternative"].astype("str") != "cooperative"])
 
 
 # ---- what is drawn
@@ -413,7 +379,7 @@ MOSTLY_IN_TIME = [
 ]
 
 
-def test_what_each_figure_draws(card, open_card):
+def test_what_each_figure_draws(cards):
     """What a person has looked at and found right: colours, hatches, marks, words, and where all of it stands."""
     hung = study_of([HUNG], [call(HUNG, 1.2, NAN), call(HUNG, 1.2, NAN, "server")])
     live = study_of([LIVE], [call(LIVE, 1.0, 3.0)])
@@ -435,8 +401,8 @@ def test_what_each_figure_draws(card, open_card):
         "goodput": goodput(MadeUpLoad(), ax=page),
         "abandoned work": abandoned_share(MadeUpLoad(), ax=page),
         "no abandoned work": abandoned_share(MadeUpLoad(abandoned_share=0.0), ax=page),
-        "scorecard, weights, without A": scorecard_weights(open_card, ax=page),
-        "scorecard, weights": scorecard_weights(card, ax=page),
+        "scorecard, weights, without A": scorecard_weights(cards[1], ax=page),
+        "scorecard, weights": scorecard_weights(cards[0], ax=page),
     }
     frames = {
         "bars of a timeline": plots.timeline_frame(hung),
@@ -467,9 +433,9 @@ def test_axes_that_are_handed_in_come_back_dark_on_white_even_under_a_dark_style
     assert_dark_on_white(plot, full_study())
 
 
-def test_the_figure_of_a_scorecard_is_dark_on_white_and_all_of_its_words_are_on_the_page(card, open_card):
-    assert_dark_on_white(scorecard_weights, card)
-    ax = scorecard_weights(open_card)
+def test_the_figure_of_a_scorecard_is_dark_on_white_and_all_of_its_words_are_on_the_page(cards):
+    assert_dark_on_white(scorecard_weights, cards[0])
+    ax = scorecard_weights(cards[1])
     assert_words_apart(ax)
     page = ax.figure.bbox
     boxes = [text.get_window_extent() for text in words_of(ax)]

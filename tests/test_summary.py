@@ -11,7 +11,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from golden import assert_golden
-from made_up_findings import BUDGET_ENDED, budgeted
+from made_up_findings import BUDGET_ENDED, arm, budgeted
 from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 
 from docmind_lab.core.text import in_python
@@ -37,14 +37,6 @@ NOTES = {
 }
 
 
-def arm(level: str, runs: int = 12, **columns: Any) -> list[RunRecord]:
-    """Runs of an alternative; a column is a value, or a function of the repeat."""
-    return [
-        sample_run(level, n, **{name: value(n) if callable(value) else value for name, value in columns.items()})
-        for n in range(runs)
-    ]
-
-
 def of_own_graph(records: list[RunRecord], **changes: Any) -> list[RunRecord]:
     return [dataclasses.replace(run, workload="my_app:graph", **changes) for run in records]
 
@@ -67,7 +59,7 @@ def several_timeouts(in_time: int) -> list[RunRecord]:
 
 
 PAST_BUDGET = [budgeted("hard_timeout", n, 9.0) for n in range(3)]
-BOTH = [*arm("cooperative"), *arm("hybrid")]
+BOTH = [*arm("cooperative", 12), *arm("hybrid", 12)]
 RUNS: Mapping[str, list[RunRecord]] = {
     "all alternatives, the last first": [sample_run(level, 0) for level in reversed(LEVELS)],
     "nothing but the control": arm("unguarded", 1),
@@ -104,13 +96,13 @@ RUNS: Mapping[str, list[RunRecord]] = {
         *arm("hard_timeout", 1, busy_after_deadline_s=3.0),
     ],
     "a choice": [
-        *arm("cooperative", outcome="partial"),
-        *arm("hard_timeout", busy_after_deadline_s=lambda n: 1.0 + n / 10),
-        *arm("stop_flag", caller_overrun_s=0.6),
+        *arm("cooperative", 12, outcome="partial"),
+        *arm("hard_timeout", 12, busy_after_deadline_s=lambda n: 1.0 + n / 10),
+        *arm("stop_flag", 12, caller_overrun_s=0.6),
     ],
     "one answer more decides nothing": [
-        *arm("cooperative", outcome=lambda n: "answered" if n else "partial", answered_in_time=bool),
-        *arm("async_cancellation"),
+        *arm("cooperative", 12, outcome=lambda n: "answered" if n else "partial", answered_in_time=bool),
+        *arm("async_cancellation", 12),
     ],
     "one run of each": [
         sample_run(level, 0, **(LATE if level == "unguarded" else CUT)) for level in ("unguarded", *LEVELS[1:4])
@@ -119,8 +111,8 @@ RUNS: Mapping[str, list[RunRecord]] = {
     "nobody held the deadline": arm("stop_flag", 1, caller_overrun_s=0.6),
     "every run failed": arm("cooperative", 3, **FAILED),
     "the control failed, and a deadline cut some runs before that": [
-        *arm("unguarded", **FAILED),
-        *arm("cooperative", **FAILED | {"outcome": lambda n: "timed_out" if n % 2 else "failed"}),
+        *arm("unguarded", 12, **FAILED),
+        *arm("cooperative", 12, **FAILED | {"outcome": lambda n: "timed_out" if n % 2 else "failed"}),
     ],
     "variants of one alternative": [
         sample_run("hard_timeout", 0),

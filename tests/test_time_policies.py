@@ -31,7 +31,7 @@ def test_a_text_names_policies_and_comes_back_from_them(text: str, policies: Tim
 @pytest.mark.parametrize(
     ("text", "complaint"),
     [
-        ("hegde", "unknown policy 'hegde'; the policies are hedge, "),
+        ("hegde", "unknown policy 'hegde'; the policies are limits, hedge, "),
         ("hedge", "policy 'hedge': give seconds above 0, such as 2s"),
         ("hedge:-2s", "policy 'hedge:-2s': give seconds above 0, such as 2s"),
         ("aware+aware", "policies 'aware+aware': aware stands there twice"),

@@ -31,7 +31,7 @@ from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.network.live_endpoints import endpoint_checks
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.tables.manifest import manifest_of
-from docmind_lab.views.diagnosis import diagnose
+from docmind_lab.views.machine_checks import diagnose
 from docmind_lab.views.telemetry import Telemetry
 from docmind_lab.views.telemetry.run_spans import otlp_exporter, send_spans
 
@@ -144,8 +144,8 @@ def secret_settings(stub: Callable[..., StubServer]) -> Settings:
 def test_credentials_are_in_no_finding_of_doctor_and_in_no_log_line(
     secret_settings: Settings, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("docmind_lab.views.diagnosis._simulated_services", lambda: ())
-    monkeypatch.setattr("docmind_lab.views.diagnosis._timers", lambda: ())
+    monkeypatch.setattr("docmind_lab.views.machine_checks._simulated_services", lambda: ())
+    monkeypatch.setattr("docmind_lab.views.machine_checks._timers", lambda: ())
     monkeypatch.setenv("DOCMIND_LLM__BASE_URL", str(secret_settings.llm.base_url))
     with caplog.at_level(logging.DEBUG):
         findings = [repr(check) for check in diagnose(secret_settings)]

@@ -10,6 +10,7 @@ native.py              F   LangGraph's own controls
 async_form.py          each in its async form, for a graph that has no sync one
 base.py                their shape and outcome; event_loop.py the loop that C, E and F run on
 propagation.py         whether the deadline travels with the run: an option of each but the control; and its division
+held_tools.py          LangChain's tools in a run that is wrapped up
 bound.py               a graph bound to one run; its runtime context and limit of a step
 fence.py               keeps an old run out of a thread's checkpoints; passing_saver.py is its base
 alternative_texts.py   finds alternatives by their names

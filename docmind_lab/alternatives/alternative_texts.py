@@ -13,7 +13,7 @@ from typing import Any
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.alternative_catalogue import CATALOGUE, level_and_variant
-from docmind_lab.core.deadlines import PropagationPolicy
+from docmind_lab.core.deadlines import DEFAULT_POLICY, PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.time_policies import TimePolicies
 
@@ -46,7 +46,8 @@ def with_policies(alternative: Alternative, policies: TimePolicies) -> Alternati
 
     Raises: ConfigurationError if it does not propagate its deadline, so that no call knows of the policies.
     """
-    if not isinstance(alternative, Propagation) or not alternative.propagates:
+    takes_limits = isinstance(alternative, Propagation) and alternative.limits_nodes and policies.names == ("limits",)
+    if not isinstance(alternative, Propagation) or not (alternative.propagates or takes_limits):
         if policies.text:
             raise ConfigurationError(
                 f"{alternative.name} with policies {policies.text}: its calls know of no deadline; name an alternative "
@@ -54,6 +55,27 @@ def with_policies(alternative: Alternative, policies: TimePolicies) -> Alternati
             )
         return alternative
     return _with_policy(alternative, policies=policies)
+
+
+def and_policies(alternative: Alternative, **policies: Any) -> Alternative:
+    """Return the alternative with these policies beside its own; one that is None changes nothing. Raises: as above."""
+    changes = {name: policy for name, policy in policies.items() if policy is not None}
+    own = getattr(alternative, "policy", DEFAULT_POLICY).policies
+    return with_policies(alternative, dataclasses.replace(own, **changes)) if changes else alternative
+
+
+def require_no_roles(alternative: Alternative) -> None:
+    """Return if a user's graph can have the alternative, whose calls do not go through the lab's own roles.
+
+    Raises: ConfigurationError naming the policies that need those.
+    """
+    policy = getattr(alternative, "policy", None)
+    text = "" if policy is None else dataclasses.replace(policy.policies, limits=None, wrap_up=None).text
+    if text:
+        raise ConfigurationError(
+            f"{alternative.name}+{text}: these policies are for the model calls of the lab's own roles, and none of a "
+            "graph of your own goes through them; leave them out"
+        )
 
 
 def _parse_item(text: str) -> Alternative:

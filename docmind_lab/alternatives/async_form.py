@@ -12,10 +12,10 @@ from docmind_lab.core.deadlines import Deadline
 
 def on_event_loop(alternative: Alternative) -> Alternative:
     """Return an alternative that runs graphs on an event loop: itself if it does so anyway."""
-    return alternative if alternative.node_mode == "async" else awaited(alternative)
+    return alternative if alternative.node_mode == "async" else in_async_form(alternative)
 
 
-def awaited(alternative: Alternative) -> Alternative:
+def in_async_form(alternative: Alternative) -> Alternative:
     """Return an alternative that runs graphs by its `run_async`, as a caller does that awaits them."""
     return _OnEventLoop(alternative)  # type: ignore[return-value]
 

@@ -168,7 +168,7 @@ class RunProgress:
         self._channels, self._view = channels or {}, view
         # By id: each branch of a step that waits for a person has a chunk of its own.
         self._interrupts: dict[str, Any] = {}
-        self._waits = self._has_result = self._has_written = False
+        self._is_interrupted = self._has_result = self._has_written = False
         # One attribute, so that a caller that leaves the run behind in another thread reads both parts of one step.
         self._latest: tuple[Any, list[Mapping[str, Any]]] = (state or {}, [])
         self._recorder = current_recorder()
@@ -178,30 +178,33 @@ class RunProgress:
         """Return the progress of a run of this graph that has not begun."""
         return cls(None, runnable.channels, state_reader(runnable))
 
-    def show(self, chunk: Any) -> bool:
-        """Add a chunk that the graph has streamed: a pair of its mode, one of `STREAM_MODES`, and its content.
+    def add(self, chunk: Any) -> bool:
+        """Add a chunk that the graph has streamed; return whether the graph is between two steps then.
 
-        Returns: whether the graph is between two steps, and not within one of which some nodes are still at work.
+        chunk: a pair of its mode, one of `STREAM_MODES`, and its content.
         """
         mode, content = chunk
-        # Whoever resumes a graph after a breakpoint sees it go on.
-        self._waits = False
-        if mode == "values":
-            # The state that comes with an interrupt is that before the step.
-            waits = isinstance(content, dict) and INTERRUPT in content
-            self._latest = (content, self._latest[1] if waits else [])
-            self._note_result()
-            return True
-        for node, update in content.items() if isinstance(content, dict) else ():
+        # A graph that streams again after a breakpoint was resumed.
+        self._is_interrupted = False
+        is_state = bool(mode == "values")
+        if is_state:
+            # The state that comes with an interrupt is that before the step, so the writes of the step are kept.
+            keeps_writes = isinstance(content, dict) and INTERRUPT in content
+            self._latest = (content, self._latest[1] if keeps_writes else [])
+        elif isinstance(content, dict):
+            self._add_updates(content)
+        self._note_result()
+        return is_state
+
+    def _add_updates(self, updates: Mapping[str, Any]) -> None:
+        for node, update in updates.items():
             if node == INTERRUPT:
                 self._interrupts |= {each.id: each for each in update or ()}
-                self._waits = True
+                self._is_interrupted = True
             elif node != "__metadata__":
                 writes = [each for each in (update if isinstance(update, list) else [update]) if each]
-                self._latest[1].extend([write for write in writes if isinstance(write, dict | Mapping)])
+                self._latest[1].extend([write for write in writes if isinstance(write, Mapping)])
                 self._has_written = self._has_written or bool(writes)
-        self._note_result()
-        return False
 
     def _note_result(self) -> None:
         """Record when there is first something to return to a caller who leaves, and what it is whenever it changes."""
@@ -250,23 +253,23 @@ class RunProgress:
                 continue
         return values
 
-    def finished(self) -> Outcome:
+    def final_outcome(self) -> Outcome:
         """Return the outcome of a run that ended by itself or waits for a person at an interrupt."""
         state = self.state
-        if self._waits or state.get(INTERRUPT):
+        if self._is_interrupted or state.get(INTERRUPT):
             return Outcome("interrupted", _draft(state), _documents(state), "interrupted", state=state)
         reason = str(state.get("stop_reason", "")) or _stop_reason_of_cut_reply()
         if reason:
-            return self.stopped(reason)
+            return self.early_outcome(reason)
         turn = _messages_since_question(state)
         answer = turn[-1].text if turn and isinstance(turn[-1], AIMessage) and not turn[-1].tool_calls else ""
         if not answer and not isinstance(state, FreeState):
-            return self.stopped("error", error_type="NoAnswer")
+            return self.early_outcome("error", error_type="NoAnswer")
         # Only a supervisor's state counts visits; another graph may well answer without any.
         stop_reason = "no_agent" if "visits" in state and not state["visits"] else ""
         return Outcome("answered", answer, _documents(state), stop_reason, state=state)
 
-    def stopped(self, reason: str, error_type: str = "", error: BaseException | None = None) -> Outcome:
+    def early_outcome(self, reason: str, error_type: str = "", error: BaseException | None = None) -> Outcome:
         """Return the outcome of a run that stopped early, with what it has: documents, text, state of a user's own."""
         state = self.state
         documents, draft = _documents(state), _draft(state)
@@ -315,24 +318,24 @@ def run_to_outcome(progress: RunProgress, work: Steps[None], time_out: TimeOut =
     except RunCut as cut:
         return _cut(progress, cut)
     except BaseExceptionGroup as group:
-        # A task group has what its tasks raised under one roof.
+        # A task group raises what its tasks raised as one group.
         cut_inside = group.subgroup(RunCut)
         if cut_inside is not None:
             return _cut(progress, _first_cut(cut_inside))
         if not isinstance(group, Exception):
             raise
-        return progress.stopped(time_out(group) or "error", type(group).__name__, group)
+        return progress.early_outcome(time_out(group) or "error", type(group).__name__, group)
     except BudgetError as error:
-        return progress.stopped(error.stop_reason, type(error).__name__, error)
+        return progress.early_outcome(error.stop_reason, type(error).__name__, error)
     except GraphDrained as error:
-        return progress.stopped(error.reason, error=error)
+        return progress.early_outcome(error.reason, error=error)
     except GraphRecursionError as error:
-        return progress.stopped("step_limit", type(error).__name__, error)
+        return progress.early_outcome("step_limit", type(error).__name__, error)
     except GraphBubbleUp:
         raise
     except Exception as error:  # noqa: BLE001 - a run ends in a typed outcome, whatever user code raised
-        return progress.stopped(time_out(error) or "error", type(error).__name__, error)
-    return progress.finished()
+        return progress.early_outcome(time_out(error) or "error", type(error).__name__, error)
+    return progress.final_outcome()
 
 
 def _first_cut(group: BaseExceptionGroup[RunCut]) -> RunCut:
@@ -342,7 +345,7 @@ def _first_cut(group: BaseExceptionGroup[RunCut]) -> RunCut:
 
 def _cut(progress: RunProgress, cut: RunCut) -> Outcome:
     if isinstance(cut.error, BudgetError):
-        return progress.stopped(cut.error.stop_reason, type(cut.error).__name__, cut.error)
+        return progress.early_outcome(cut.error.stop_reason, type(cut.error).__name__, cut.error)
     raise cut.error from cut
 
 
@@ -373,7 +376,7 @@ def stream_graph(
     between_steps: Callable[[], None] = lambda: None,
     **options: Any,
 ) -> Steps[None]:
-    """Stream a graph to its end, and show each chunk to `progress`. options: of the graph's `stream`."""
+    """Stream a graph to its end, and add each chunk to `progress`. options: of the graph's `stream`."""
     chunks: Any = None
 
     def advance() -> Any:
@@ -388,5 +391,5 @@ def stream_graph(
 
     chunk = Operation(advance, advance_async)
     while (item := (yield chunk)) is not _END:
-        if progress.show(item):
+        if progress.add(item):
             between_steps()

@@ -85,11 +85,13 @@ def state_reader(runnable: Compiled) -> Callable[[Any], Any]:
 def copy_with(kind: type[Any], graph: Any, **changed: Any) -> Any:
     """Return a graph of this class with the attributes of the given graph, except those in `changed`.
 
-    Not by the constructor, which drops what others have set on the graph, as a tracer may.
+    Not by the constructor, which drops what others have set on the graph, as a tracer may. Of the graph's slots it has
+    those that the class has.
     """
     result = object.__new__(kind)
     vars(result).update(vars(graph))
-    for name, value in changed.items():
+    slots = {name for each in kind.__mro__ for name in vars(each).get("__slots__", ()) if hasattr(graph, name)}
+    for name, value in ({name: getattr(graph, name) for name in slots} | changed).items():
         setattr(result, name, value)
     return result
 
@@ -107,7 +109,7 @@ def _bound_kind(kind: type[Any]) -> type[Any]:
         def copy(self, update: dict[str, Any] | None = None) -> Any:
             changed = update or {}
             if changed.keys() <= {"config", "checkpointer"}:
-                return copy_with(type(self), self, binding=self.binding, **changed)
+                return copy_with(type(self), self, **changed)
             result = super().copy(update)
             result.binding = self.binding
             return result

@@ -72,7 +72,7 @@ class LoopThread:
 
 _shared: LoopThread | None = None
 # The thread of a run keeps its LoopThread, and nothing else does once the run is over.
-_of_runs: weakref.WeakKeyDictionary[VirtualClock, weakref.ref[LoopThread]] = weakref.WeakKeyDictionary()
+_loops_of_runs: weakref.WeakKeyDictionary[VirtualClock, weakref.ref[LoopThread]] = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
 
 
@@ -88,9 +88,9 @@ def shared_loop() -> LoopThread:
         return _shared
 
 
-# Never collected: a loop that is closed in a forked process would leave the epoll that it has in common with its
-# parent's, which then hears of nothing any more.
-_of_parents: list[LoopThread] = []
+# Never collected: a loop that is closed in a forked process would change the epoll that it shares with its parent's,
+# which then hears of nothing any more.
+_loops_of_parents: list[LoopThread] = []
 
 
 def _leave_to_the_parent() -> None:
@@ -98,7 +98,7 @@ def _leave_to_the_parent() -> None:
     global _shared, _lock
     _lock = threading.Lock()
     if _shared is not None:
-        _of_parents.append(_shared)
+        _loops_of_parents.append(_shared)
         _shared = None
 
 
@@ -106,9 +106,9 @@ os.register_at_fork(after_in_child=_leave_to_the_parent)
 
 
 def _loop_of_run(clock: VirtualClock) -> LoopThread:
-    reference = _of_runs.get(clock)
+    reference = _loops_of_runs.get(clock)
     loop = None if reference is None else reference()
     if loop is None or not loop.is_alive:
         loop = LoopThread()
-        _of_runs[clock] = weakref.ref(loop)
+        _loops_of_runs[clock] = weakref.ref(loop)
     return loop

@@ -48,11 +48,11 @@ class FencedSaver(PassingSaver):
         super().__init__(inner)
         self.fence, self.recorder = fence, recorder
 
-    def answered(self, operation: str, *arguments: Any) -> tuple[Any] | None:
+    def answer_instead(self, operation: str, *arguments: Any) -> tuple[Any] | None:
         """Keep an operation out that writes while the fence is closed."""
-        return (self._kept_out(operation, *arguments),) if self.fence.is_closed and "put" in operation else None
+        return (self._result_of_put(operation, *arguments),) if self.fence.is_closed and "put" in operation else None
 
-    def _kept_out(
+    def _result_of_put(
         self, operation: str, config: RunnableConfig, checkpoint: Checkpoint, metadata: Any, *rest: Any
     ) -> RunnableConfig | None:
         """Return what a put would have returned."""

@@ -32,13 +32,13 @@ _left_behind: set[asyncio.Task[Outcome]] = set()
 
 def _forget(task: asyncio.Task[Outcome]) -> None:
     _left_behind.discard(task)
-    # Whatever it ended with, nobody waits for it; asked for, asyncio does not log it.
+    # Nobody waits for its exception. asyncio logs one that was never retrieved.
     if not task.cancelled():
         task.exception()
 
 
-def _noted(recorder: RunLog, progress: RunProgress, work: Steps[None]) -> Steps[Outcome]:
-    """Do the work, noted as work of the run, and return its outcome."""
+def _do_work(recorder: RunLog, progress: RunProgress, work: Steps[None]) -> Steps[Outcome]:
+    """Do the work, recorded as work of the run, and return its outcome."""
     with recorder.work("run"):
         return (yield from run_to_outcome(progress, work))
 
@@ -75,15 +75,15 @@ class HardTimeout(Propagation):
         work = self._stream(runnable, inputs, deadline, progress, control=control)
         wait = self._with_pool if self.naive else self._with_thread
         try:
-            return wait(context, lambda: finish(_noted(recorder, progress, work)), deadline)
+            return wait(context, lambda: finish(_do_work(recorder, progress, work)), deadline)
         except FutureTimeoutError:
-            return self._left(progress, control, recorder)
+            return self._leave(progress, control, recorder)
 
     async def run_async(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph in a task of its own, and wait for it until the deadline; the task is not cancelled."""
         progress, control = RunProgress.of(runnable), RunControl()
         work = self._stream(runnable, inputs, deadline, progress, control=control)
-        task = asyncio.create_task(afinish(_noted(recorder, progress, work)))
+        task = asyncio.create_task(afinish(_do_work(recorder, progress, work)))
         # The loop itself holds tasks weakly, and this one may outlive its caller.
         _left_behind.add(task)
         task.add_done_callback(_forget)
@@ -92,14 +92,14 @@ class HardTimeout(Propagation):
             await asyncio.wait({task})
         elif task.done():
             return task.result()
-        return self._left(progress, control, recorder)
+        return self._leave(progress, control, recorder)
 
-    def _left(self, progress: RunProgress, control: RunControl, recorder: RunLog) -> Outcome:
-        """Return the outcome of a caller that no longer waits."""
+    def _leave(self, progress: RunProgress, control: RunControl, recorder: RunLog) -> Outcome:
+        """Return the outcome of a caller that no longer waits, and ask for the drain if there is to be one."""
         if self.drain_on_timeout:
             recorder.event("stop_requested")
             control.request_drain(_REASON)
-        return progress.stopped(_REASON) if self.streamed else Outcome("timed_out", stop_reason=_REASON)
+        return progress.early_outcome(_REASON) if self.streamed else Outcome("timed_out", stop_reason=_REASON)
 
     def _with_thread(self, context: contextvars.Context, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
         future: Future[Outcome] = Future()

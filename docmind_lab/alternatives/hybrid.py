@@ -22,13 +22,8 @@ from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.alternatives.fence import Fence, fenced
 from docmind_lab.alternatives.propagation import Propagation, drain_once_passed
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
+from docmind_lab.core.lateness import RETURN_SLACK_S, STEP_SLACK_S
 from docmind_lab.core.sync_async import afinish, on_a_loop
-
-# A call that is cut at the deadline unwinds through its graph within this on a busy machine; only what has no cap of
-# its own (a node that waits without a client) is still there afterwards, and its step is cancelled.
-STEP_SLACK_S = 0.05
-# A node that blocks the event loop hears no cancellation; the caller leaves it behind after as much again.
-RETURN_SLACK_S = 0.1
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ class Hybrid(Propagation):
                 # The loop has not come to the limit of the last step, which is over: a node blocks it.
                 recorder.event("loop_blocked", line=loop.line_at_work)
             future.cancel()
-            return guard.left_behind(recorder)
+            return guard.leave(recorder)
         finally:
             guard.fence.close()
 
@@ -78,28 +73,27 @@ class Hybrid(Propagation):
         # caller goes on without waiting for the loop to see the end of the task.
         handover: asyncio.Future[Outcome | None] = loop.create_future()
 
-        def leave() -> None:
+        def hand_over(outcome: Outcome | None = None) -> None:
             if not handover.done():
-                handover.set_result(None)
+                handover.set_result(outcome)
 
         async def answer() -> None:
             try:
                 outcome = await self._answer(guard, inputs, deadline, recorder)
             except asyncio.CancelledError:
-                leave()
+                hand_over()
                 raise
             except Exception as error:  # noqa: BLE001 - raised in the caller's task
                 if not handover.done():
                     handover.set_exception(error)
             else:
-                if not handover.done():
-                    handover.set_result(outcome)
+                hand_over(outcome)
 
         task = asyncio.create_task(answer())
-        timer = loop.call_later(max(0.0, deadline.remaining()) + RETURN_SLACK_S, leave)
+        timer = loop.call_later(max(0.0, deadline.remaining()) + RETURN_SLACK_S, hand_over)
         try:
             outcome = await handover
-            return guard.left_behind(recorder) if outcome is None else outcome
+            return guard.leave(recorder) if outcome is None else outcome
         finally:
             timer.cancel()
             guard.fence.close()
@@ -112,15 +106,15 @@ class Hybrid(Propagation):
         options = {"control": guard.control, "between_steps": drain_once_passed(guard.control, deadline)}
 
         async def stream() -> None:
-            # One limit for whichever step is at work then: LangGraph's own, of each step, costs a task for each.
+            # Around the whole stream, not each step: LangGraph's `step_timeout` would cost a task for each step.
             async with asyncio.timeout(max(0.0, deadline.remaining()) + STEP_SLACK_S) as limit:
                 guard.limits.append(limit)
                 await afinish(self._stream(guard.runnable, inputs, deadline, guard.progress, **options))
 
-        def step_timed_out(error: Exception) -> str:
+        def stop_reason_of(error: Exception) -> str:
             return "step_timeout" if isinstance(error, TimeoutError) and deadline.passed() else ""
 
-        return await afinish(run_to_outcome(guard.progress, on_a_loop(stream), step_timed_out))
+        return await afinish(run_to_outcome(guard.progress, on_a_loop(stream), stop_reason_of))
 
 
 @dataclass(frozen=True)
@@ -138,8 +132,8 @@ class _Guard:
         fence = Fence()
         return cls(fenced(runnable, fence, recorder), fence, RunControl(), RunProgress.of(runnable))
 
-    def left_behind(self, recorder: RunLog) -> Outcome:
+    def leave(self, recorder: RunLog) -> Outcome:
         """Return the outcome of a caller that leaves the run behind, and ask the run to stop."""
         recorder.event("stop_requested")
         self.control.request_drain("deadline")
-        return self.progress.stopped("left_behind")
+        return self.progress.early_outcome("left_behind")

@@ -24,12 +24,12 @@ def _passes(operation: str) -> Any:
     @functools.wraps(original)
     def method(*arguments: Any, **options: Any) -> Any:
         saver, *values = in_order(*arguments, **options)
-        return saver.passed(operation, *values)
+        return saver.pass_on(operation, *values)
 
     @functools.wraps(original)
     async def method_async(*arguments: Any, **options: Any) -> Any:
         saver, *values = in_order(*arguments, **options)
-        return await saver.passed_async(operation, *values)
+        return await saver.pass_on_async(operation, *values)
 
     return method_async if inspect.iscoroutinefunction(original) else method
 
@@ -37,31 +37,31 @@ def _passes(operation: str) -> Any:
 class PassingSaver(BaseCheckpointSaver[Any]):
     """Passes reads and writes on to an inner checkpointer.
 
-    A subclass overrides `answered` if it looks at operations or keeps some of them out, and `passed` and
-    `passed_async`, by which every operation goes, if it does more.
+    A subclass overrides `answer_instead` if it looks at operations or keeps some of them out, and `pass_on` and
+    `pass_on_async`, by which every operation goes, if it does more.
     """
 
     def __init__(self, inner: BaseCheckpointSaver[Any]) -> None:
         super().__init__(serde=inner.serde)
         self.inner = inner
 
-    def answered(self, operation: str, *arguments: Any) -> tuple[Any] | None:
-        """Return the result of an operation that is kept from the inner checkpointer; None passes it on.
+    def answer_instead(self, operation: str, *arguments: Any) -> tuple[Any] | None:
+        """Return the result of an operation that the inner checkpointer is not to have; None to pass it on.
 
         operation: its name, which begins with "a" if it is async.
         """
         return None
 
-    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
+    def pass_on(self, operation: str, *arguments: Any, **options: Any) -> Any:
         """Return what an operation of the inner checkpointer returns; `list` as a list."""
-        if (answer := self.answered(operation, *arguments)) is not None:
+        if (answer := self.answer_instead(operation, *arguments)) is not None:
             return answer[0]
         result = getattr(self.inner, operation)(*arguments, **options)
         return list(result) if operation == "list" else result
 
-    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
-        """`passed`, of an async method."""
-        if (answer := self.answered(operation, *arguments)) is not None:
+    async def pass_on_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """`pass_on`, of an async method."""
+        if (answer := self.answer_instead(operation, *arguments)) is not None:
             return answer[0]
         result = getattr(self.inner, operation)(*arguments, **options)
         return [item async for item in result] if operation == "alist" else await result
@@ -82,9 +82,9 @@ class PassingSaver(BaseCheckpointSaver[Any]):
 
     def list(self, config: RunnableConfig | None, **options: Any) -> Iterator[CheckpointTuple]:
         """List checkpoints."""
-        return iter(self.passed("list", config, **options))
+        return iter(self.pass_on("list", config, **options))
 
     async def alist(self, config: RunnableConfig | None, **options: Any) -> AsyncIterator[CheckpointTuple]:
         """List checkpoints, async."""
-        for item in await self.passed_async("alist", config, **options):
+        for item in await self.pass_on_async("alist", config, **options):
             yield item

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from langgraph.runtime import RunControl
 from langgraph.types import Command
 
 from docmind_lab.alternatives.base import Inputs, Runnable, RunProgress, stream_graph
+from docmind_lab.alternatives.held_tools import hold_tools
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline, PropagationPolicy, policy_scope
 from docmind_lab.core.sync_async import Steps
 
@@ -53,8 +55,11 @@ class Propagation:
 
     With `propagate`, the graph's state carries the deadline, the policy caps each call by what is left of it, and
     retries are ours, within the budget. Without, no call knows of a deadline, and retries are left to the clients.
+
+    limits_nodes: whether it can do with limits of calls without that, as limits of nodes.
     """
 
+    limits_nodes: ClassVar[bool] = False
     propagate: bool
     policy: PropagationPolicy
 
@@ -72,7 +77,8 @@ class Propagation:
         self, runnable: Runnable, inputs: Inputs, deadline: Deadline, progress: RunProgress, **options: Any
     ) -> Steps[None]:
         """Stream the graph to its end, under the policy. options: those of `stream_graph`."""
-        with policy_scope(self.policy, deadline):
+        tools = contextlib.nullcontext() if self.policy.policies.wrap_up is None else hold_tools()
+        with policy_scope(self.policy, deadline), tools:
             held_inputs: Inputs | Command[Any] = inputs
             if self.propagate and not _carries_deadline(runnable):
                 runnable = with_deadline_in_config(runnable, deadline)

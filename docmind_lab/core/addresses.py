@@ -77,7 +77,7 @@ def without_credentials(text: str) -> str:
     return _URL.sub(lambda match: redact_url(match[0]), text)
 
 
-class _HideCredentials(logging.Filter):
+class _CredentialsFilter(logging.Filter):
     """A logging filter that removes credentials from the addresses among a record's arguments."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -98,8 +98,8 @@ def hide_credentials_in_logs() -> None:
     """Keep credentials out of the lines that the HTTP clients log for each request."""
     for name in ("httpx", "httpx2", "openai._base_client"):
         logger = logging.getLogger(name)
-        if not any(isinstance(there, _HideCredentials) for there in logger.filters):
-            logger.addFilter(_HideCredentials())
+        if not any(isinstance(each, _CredentialsFilter) for each in logger.filters):
+            logger.addFilter(_CredentialsFilter())
 
 
 # Cached: called for every request that is observed, for a few hosts.

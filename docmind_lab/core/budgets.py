@@ -55,7 +55,14 @@ class Price(ShownAsCode):
 
     @classmethod
     def parse(cls, text: str) -> Price:
-        """Read a price written as "INPUT/OUTPUT". Raises: ConfigurationError."""
+        """Read a price written as "INPUT/OUTPUT".
+
+        Args:
+            text: Prices of a million tokens read and written, such as "0.15/0.60".
+
+        Raises:
+            ConfigurationError: The text is no two numbers of 0 or more.
+        """
         try:
             read, written = (float(part) for part in text.split("/"))
         except ValueError as error:
@@ -65,7 +72,12 @@ class Price(ShownAsCode):
         return cls(read, written)
 
     def cost(self, input_tokens: float, output_tokens: float) -> float:
-        """Return the cost of tokens read and tokens written, in the currency of the price."""
+        """Return the cost of tokens read and tokens written, in the currency of the price.
+
+        Args:
+            input_tokens: Tokens read.
+            output_tokens: Tokens written.
+        """
         return (input_tokens * self.input_per_million + output_tokens * self.output_per_million) / _MILLION
 
 
@@ -123,7 +135,11 @@ class Budget(ShownAsCode):
         return self.tokens is not None or self.cost is not None
 
     def limit(self, kind: Kind) -> float | None:
-        """Return the limit on "tokens", "calls" or "cost"; None if there is none."""
+        """Return the limit on "tokens", "calls" or "cost"; None if there is none.
+
+        Args:
+            kind: "tokens", "calls" or "cost".
+        """
         limit: float | None = getattr(self, kind)
         return limit
 
@@ -223,20 +239,20 @@ class Meter:
     def reply_cap(self) -> ReplyCap | None:
         """Return the most tokens that the next reply may have, at least 1; None if no enforced budget is close.
 
-        What the question itself takes is not known before it is asked, and is not taken off.
+        The tokens of the request itself are not subtracted: they are known only once the response reports them.
         """
+        if not self.is_enforced:
+            return None
+        caps: list[ReplyCap] = []
         with self._lock:
-            caps: list[ReplyCap] = []
-            if not self.is_enforced:
-                return None
             if self.budget.tokens is not None:
                 caps.append(ReplyCap(max(1, self.budget.tokens - self._tokens), "tokens"))
             price = self.budget.price
             if self.budget.cost is not None and price is not None and price.output_per_million > 0:
                 affordable = (self.budget.cost - self._cost) * _MILLION / price.output_per_million
                 caps.append(ReplyCap(max(1, math.floor(affordable)), "cost"))
-            cap = min(caps, key=lambda cap: cap.tokens, default=None)
-            return None if cap is None or cap.tokens > _LARGEST_CAP else cap
+        smallest = min(caps, key=lambda cap: cap.tokens, default=None)
+        return smallest if smallest is not None and smallest.tokens <= _LARGEST_CAP else None
 
     def note_cut(self, kind: Kind) -> None:
         """Record that a reply was cut because this budget ran out."""

@@ -82,7 +82,15 @@ class Deadline(ShownAsCode):
 
     @classmethod
     def after(cls, decision_timeout_s: float, clock: Clock = WALL) -> Deadline:
-        """Return the deadline this many seconds from now. Raises: ConfigurationError unless finite and above 0."""
+        """Return the deadline this many seconds from now.
+
+        Args:
+            decision_timeout_s: Seconds from now.
+            clock: The clock of the instant.
+
+        Raises:
+            ConfigurationError: The seconds are not finite and above 0.
+        """
         limit_s = require_seconds("decision timeout", decision_timeout_s)
         return cls(at_s=clock.now() + limit_s, limit_s=limit_s, clock=clock)
 
@@ -124,7 +132,12 @@ class Deadline(ShownAsCode):
 
         State carries an instant only. Within a run its limit counts from the start of the run; elsewhere from now.
 
-        Raises: ConfigurationError when the state holds anything but a finite number.
+        Args:
+            state: A state of a graph.
+            clock: The clock of its instant.
+
+        Raises:
+            ConfigurationError: The state holds anything but a finite number.
         """
         instant, outer = state.get(DEADLINE_KEY), current_deadline()
         if instant is None:
@@ -158,23 +171,41 @@ class Deadline(ShownAsCode):
         return self.remaining() <= 0
 
     def cap(self, timeout_s: float | None) -> float:
-        """Return the smaller of a timeout and the remaining time, in seconds; never negative."""
+        """Return the smaller of a timeout and the remaining time, in seconds; never negative.
+
+        Args:
+            timeout_s: Seconds; None for no timeout.
+        """
         remaining_s = max(0.0, self.remaining())
         return remaining_s if timeout_s is None else min(timeout_s, remaining_s)
 
     def child(self, reserve_s: float = 0.0) -> Deadline:
-        """Return a deadline that ends `reserve_s` seconds earlier, which keeps time for later work."""
+        """Return a deadline that ends `reserve_s` seconds earlier, which keeps time for later work.
+
+        Args:
+            reserve_s: Seconds.
+        """
         require_allowance("reserve_s", reserve_s)
         return Deadline(at_s=self.at_s - reserve_s, limit_s=self.limit_s - reserve_s, clock=self.clock)
 
     def exceeded(self, role: str, source: str) -> DeadlineExceeded:
-        """Return the error for a call of a role that the deadline cut; source: what enforced it, such as "network"."""
+        """Return the error for a call of a role that the deadline cut.
+
+        Args:
+            role: Who made the call.
+            source: What enforced the deadline, such as "network".
+        """
         elapsed_s = self.limit_s - self.remaining()
         message = f"{role}: the deadline cut a call at {source}, {elapsed_s:.3f} s into a limit of {self.limit_s:.3f} s"
         return DeadlineExceeded(message, role=role, limit_s=self.limit_s, elapsed_s=elapsed_s, source=source)
 
     def refused(self, role: str, source: str) -> BudgetRefused:
-        """Return the error for a call that was not started because no time was left, as for `exceeded`."""
+        """Return the error for a call that was not started because no time was left.
+
+        Args:
+            role: Who would have made the call.
+            source: What enforced the deadline, such as "network".
+        """
         remaining_s = self.remaining()
         message = f"{role}: a call was refused at {source} with {remaining_s:.3f} s left of {self.limit_s:.3f} s"
         return BudgetRefused(
@@ -247,14 +278,16 @@ class InForce(NamedTuple):
         run: The deadline of the whole run, where there is one; see `policy_scope`.
         hold: What holds requests, see `core.holds`; None outside every hold.
         meter: What counts tokens, calls and cost, see `core.budgets`; None outside a metered run.
+        tool: The tool whose requests end when the run is to be wrapped up, see `network.wrapping_up`; None outside one.
     """
 
     deadline: Deadline | None = None
     policy: PropagationPolicy = DEFAULT_POLICY
     run: Deadline | None = None
-    # Both are defined in modules that import this one, which give them back under their own types.
+    # These are defined in modules that import this one, which give them back under their own types.
     hold: Any = None
     meter: Any = None
+    tool: Any = None
 
 
 _NOTHING: Final = InForce()
@@ -304,18 +337,16 @@ class deadline_scope(in_force_scope):  # noqa: N801 - used as the functions besi
         self._deadline, self._inherits = deadline, inherits
 
     def __enter__(self) -> Deadline | None:  # type: ignore[override]
-        around, deadline = _in_force.get(), self._deadline
-        outer = None if around.deadline is None or not self._inherits else around.deadline.in_force
-        effective = nearer(deadline, outer)
-        inside = InForce(effective, around.policy, around.run, around.hold, around.meter)
-        self._token = _in_force.set(inside)
+        outer = current_deadline() if self._inherits else None
+        effective = nearer(self._deadline, outer)
+        self._token = _in_force.set(_in_force.get()._replace(deadline=effective))
         return effective
 
 
-def nearer(deadline: Deadline | None, around: Deadline | None) -> Deadline | None:
-    """Return the deadline that applies inside another one, of two of one instant the inner one; None for neither."""
-    # The inner one knows what takes its place once the block around is released.
-    return around if deadline is None or (around is not None and around.at_s < deadline.at_s) else deadline
+def nearer(inner: Deadline | None, outer: Deadline | None) -> Deadline | None:
+    """Return the earlier of two nested deadlines, the inner one if both have one instant; None if there is neither."""
+    # The inner one knows what takes its place once the outer block is released.
+    return outer if inner is None or (outer is not None and outer.at_s < inner.at_s) else inner
 
 
 class policy_scope(in_force_scope):  # noqa: N801 - used as the functions beside it are

@@ -16,12 +16,22 @@ import contextvars
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
-from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, PropagationPolicy, in_force, in_force_scope, nearer
+from docmind_lab.core.deadlines import (
+    DEFAULT_POLICY,
+    Deadline,
+    PropagationPolicy,
+    in_force,
+    in_force_scope,
+    nearer,
+)
 from docmind_lab.core.errors import BudgetError, CallerLeft, RunCut
+from docmind_lab.core.limits import LimitCut
+from docmind_lab.core.streamed_answers import StreamedAnswer
+from docmind_lab.core.time_policies import WrapUpNote
 
 
 @dataclass(eq=False)
@@ -37,6 +47,8 @@ class Hold:
         only_tells: Whether the deadline around it is told, and cuts nothing: the hold of such a task.
         every_client: Whether requests of every client are held, as in a run of the lab, and not only those of clients
             that production holds.
+        answers: Of models, those that stream and those that were cut; None where nobody will ask for their texts.
+        returned: What tools have returned, each with its name; None where nobody will ask for it.
     """
 
     deadline: Deadline | None
@@ -46,8 +58,12 @@ class Hold:
     frees_tasks: bool = False
     only_tells: bool = False
     every_client: bool = False
+    answers: list[StreamedAnswer] | None = field(default=None, repr=False)
+    returned: list[tuple[str, Any]] | None = field(default=None, repr=False)
     requests_cut: int = 0
     requests_refused: int = 0
+    limit_cuts: list[LimitCut] = field(default_factory=list, repr=False)
+    wrap_ups: list[WrapUpNote] = field(default_factory=list, repr=False)
     is_cancelled: bool = False
     is_released: bool = False
     at_renewal: Callable[[], object] | None = field(default=None, repr=False)
@@ -170,12 +186,33 @@ class Hold:
             self.requests_cut += 1
         return RunCut(self._error("network", was_started=True) if error is None else error, self)
 
-    def _error(self, source: str, *, was_started: bool) -> BudgetError:
+    def note(self, what: Literal["limit_cuts", "wrap_ups", "returned", "answers"], item: Any) -> None:
+        """Note something here, and in every hold around this one that keeps its kind. what: the list of its kind."""
+        for holder in self._with_outer():
+            kept: list[Any] | None = getattr(holder, what)
+            if kept is not None:
+                kept.append(item)
+
+    def _with_outer(self) -> Iterator[Hold]:
         holder: Hold | None = self
         while holder is not None:
-            if holder.is_cancelled:
-                return CallerLeft(f"{self.label}: cancelled by its caller", role=self.label, source=source)
+            yield holder
             holder = holder._outer
+
+    def drop_answer(self, answer: StreamedAnswer) -> None:
+        """Keep an answer no longer: it has come whole, or its call has failed by itself."""
+        for holder in self._with_outer():
+            with contextlib.suppress(ValueError):
+                (holder.answers or []).remove(answer)
+
+    @property
+    def keeps_answers(self) -> bool:
+        """Whether this hold, or one around it, keeps the answers that stream."""
+        return any(holder.answers is not None for holder in self._with_outer())
+
+    def _error(self, source: str, *, was_started: bool) -> BudgetError:
+        if any(holder.is_cancelled for holder in self._with_outer()):
+            return CallerLeft(f"{self.label}: cancelled by its caller", role=self.label, source=source)
         deadline = self.in_force or self.deadline
         assert deadline is not None, "a hold that was not cancelled ends by a deadline"
         make = deadline.exceeded if was_started else deadline.refused

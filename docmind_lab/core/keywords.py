@@ -50,14 +50,14 @@ OLD_NAMES: Final[Mapping[str, str]] = MappingProxyType(
 )
 """Each name that a keyword had before systems and worlds took it over, and where it lives now."""
 
-Called = TypeVar("Called", bound=Callable[..., Any])
+Target = TypeVar("Target", bound=Callable[..., Any])
 
 
-def answers_wrong_names(called: Called) -> Called:
+def answers_wrong_names(target: Target) -> Target:
     """Return a function, or a class, that answers a keyword it does not have with the right one."""
-    names = list(inspect.signature(called).parameters)
-    name_of_call = str(getattr(called, "noun", "") or f"dl.{getattr(called, '__name__', 'call')}")
-    inner = called.__init__ if isinstance(called, type) else called  # type: ignore[misc]
+    names = list(inspect.signature(target).parameters)
+    name_of_call = str(getattr(target, "noun", "") or f"dl.{getattr(target, '__name__', 'call')}")
+    inner = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
 
     @functools.wraps(inner)
     def call(*arguments: Any, **keywords: Any) -> Any:
@@ -66,10 +66,10 @@ def answers_wrong_names(called: Called) -> Called:
                 raise ConfigurationError(f"{name_of_call} has no argument {name!r}: {right_name(name, names)}")
         return inner(*arguments, **keywords)
 
-    if isinstance(called, type):
-        called.__init__ = call  # type: ignore[misc]
-        return called
-    return cast(Called, call)
+    if isinstance(target, type):
+        target.__init__ = call  # type: ignore[misc]
+        return target
+    return cast(Target, call)
 
 
 def right_name(name: str, names: Collection[str]) -> str:

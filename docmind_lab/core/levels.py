@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from typing import Final, Literal, get_args
 
-SCHEMA_VERSION: Final = 5
+SCHEMA_VERSION: Final = 6
 
 CallOutcome = Literal["ok", "timeout", "cancelled", "error", "abandoned", "refused"]
+CutBy = Literal["", "deadline", "first_token", "idle", "total", "wrap_up"]
 RunOutcome = Literal["answered", "partial", "timed_out", "failed", "interrupted", "unfinished"]
 
 CALL_OUTCOMES: Final = get_args(CallOutcome)

@@ -11,17 +11,19 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
-from html import escape
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict, SettingsError
 
 from docmind_lab.core.addresses import host_of, is_loopback, redact_url, without_credentials
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.time_policies import TimePolicies
 
 PREFIX = "DOCMIND_"
+DEADLINE_VARIABLE: Final = f"{PREFIX}DEADLINE_S"
+"""What a program is told of its deadline: seconds left at its start, a duration. It is no setting."""
 
 
 def _positive_finite(value: float) -> float:
@@ -87,7 +89,7 @@ class SecuritySettings(BaseModel):
     endpoint_allowlist: tuple[str, ...] = ()
 
 
-class Settings(BaseSettings):
+class Settings(ShownAsCode, BaseSettings):
     """All settings, read from DOCMIND_ environment variables unless they are given as arguments.
 
     Args:
@@ -151,9 +153,6 @@ class Settings(BaseSettings):
 
     def __str__(self) -> str:
         return repr(self)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
 
     def recorded(self, exclude: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """Return the settings that a study stores, as JSON types, without API key and secrets of URLs.
@@ -238,7 +237,7 @@ def variable_names() -> dict[str, str]:
 def _refuse_unknown_variables() -> None:
     names = variable_names()
     for variable in sorted(os.environ):
-        if variable.upper().startswith(PREFIX) and variable.upper() not in names:
+        if variable.upper().startswith(PREFIX) and variable.upper() not in {*names, DEADLINE_VARIABLE}:
             raise ConfigurationError(f"unknown setting {variable}; the settings are {', '.join(sorted(names))}")
 
 

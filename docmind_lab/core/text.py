@@ -18,6 +18,17 @@ def level(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+_UNITS: Final = {"_at_s": " at (s)", "_s": " (s)"}
+
+
+def heading(column: str) -> str:
+    """Return the name of a column in words, its unit in brackets; "arm" for the label of one."""
+    for ending, unit in _UNITS.items():
+        if column.endswith(ending):
+            return f"{column.removesuffix(ending).replace('_', ' ')}{unit}"
+    return "arm" if column == "label" else column.replace("_", " ")
+
+
 def p_text(value: float) -> str:
     """Format a p value: "0.012", "< 0.001"."""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

@@ -1,5 +1,7 @@
-"""Policies for the time before a deadline: second requests, and agents that know how much time is left.
+"""Policies for the time before a deadline: limits of calls, second requests, agents that know the time left and end.
 
+    TimePolicies.parse("limits:first_token=8/idle=5")        # a call is cut once it is not worth waiting for
+    TimePolicies.parse("wrap_up:8s")                         # the last eight seconds are for the answer
     TimePolicies.parse("hedge:2s")                           # a second request after two seconds
     TimePolicies.parse("aware+wind_down:0.25")               # the model is told; no tools in the last quarter
     time_left_line(4.2, 20.0)                                # "Time left: 4.2 s of 20 s."
@@ -15,9 +17,13 @@ import dataclasses
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.limits import Limits
+from docmind_lab.core.shown import ShownAsCall
+
+Tell = Literal["seconds", "nothing"]
 
 
 class _Policy:
@@ -90,6 +96,102 @@ class Anytime(_Policy):
     name: ClassVar[str] = "anytime"
 
 
+@dataclass(frozen=True, repr=False)
+class WrapUp(_Policy, ShownAsCall):
+    """Keeps the end of a run's time for its answer: the model is told of it, and no tool begins any more.
+
+    It applies to every model call of a run and of its sub-agents, at the network seam; see docs/runway.md.
+
+    Args:
+        reserve_s: Seconds before the deadline at which the reserve begins, or an interval of them, such as
+            `findings.final_call_s(study)`: its estimate.
+        tell: "seconds" adds a line on the time left to each request to a model; "nothing" adds none.
+        stop_tools: Whether models are offered no tools in the reserve, tools that they call all the same are refused
+            with a message, and requests of tools under way end where it begins.
+
+    Raises:
+        ConfigurationError: A value that cannot be used, or a policy that would do nothing.
+    """
+
+    reserve_s: Any
+    tell: Tell = "seconds"
+    stop_tools: bool = True
+
+    noun: ClassVar[str] = "dl.WrapUp"
+    name: ClassVar[str] = "wrap_up"
+
+    def __post_init__(self) -> None:
+        if hasattr(self.reserve_s, "estimate"):
+            object.__setattr__(self, "reserve_s", self.reserve_s.estimate)
+        value: object = self.reserve_s
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+            raise ConfigurationError(
+                f"reserve_s must be a finite number of seconds above 0, such as 8.0, not {value!r}; "
+                "dl.findings.final_call_s(study, quantile=0.9) measures it"
+            )
+        if self.tell not in ("seconds", "nothing"):
+            raise ConfigurationError(f"tell must be 'seconds' or 'nothing', not {self.tell!r}")
+        if self.tell == "nothing" and not self.stop_tools:
+            raise ConfigurationError("tell='nothing' and stop_tools=False: it would do nothing; leave one of them out")
+
+    @classmethod
+    def of(cls, value: str) -> Self:
+        """Return the policy for a text such as "8s", "8s/silent" or "8s/keep_tools".
+
+        Args:
+            value: The text.
+
+        Raises:
+            ValueError: It is no such text.
+        """
+        seconds, *rest = value.split("/")
+        reserve_s = _number(
+            seconds, "s", math.inf, "seconds above 0, such as wrap_up:8s (findings.final_call_s measures them)"
+        )
+        if rest not in ([], ["silent"], ["keep_tools"]):
+            raise ValueError(f"after the seconds comes silent or keep_tools, not {'/'.join(rest)!r}")
+        return cls(reserve_s, "nothing" if "silent" in rest else "seconds", "keep_tools" not in rest)
+
+    @property
+    def text(self) -> str:
+        """The policy as the name of an arm has it."""
+        silent, keeps = self.tell == "nothing", not self.stop_tools
+        return f"{self.name}:{self.reserve_s:g}s{'/silent' if silent else ''}{'/keep_tools' if keeps else ''}"
+
+    def line(self, left_s: float, limit_s: float) -> str:
+        """Return the line for a model with so many seconds of its limit left; empty if it is told nothing.
+
+        Args:
+            left_s: Seconds until the deadline.
+            limit_s: Seconds that the run was given.
+        """
+        return f"{time_left_line(left_s, limit_s)} {ANSWER_NOW}" if self.tell == "seconds" else ""
+
+
+ANSWER_NOW: Final = "Answer now with what you have."
+"""What a model is told in the reserve, after the time left."""
+
+
+WrapUpDeed = Literal["told", "untold", "refused", "cut"]
+
+
+class WrapUpNote(NamedTuple):
+    """One thing that was done to wrap a run up.
+
+    Args:
+        what: "told" of a request to a model that was changed, "untold" of one that could not be; "refused" of a tool
+            that did not begin, "cut" of one whose request ended with the reserve's beginning.
+        of: The host of the request, or the tool.
+        left_s: Seconds that were left.
+        line: The line that was sent; empty for none.
+    """
+
+    what: WrapUpDeed
+    of: str
+    left_s: float
+    line: str = ""
+
+
 def _number(text: str, unit: str, below: float, request: str) -> float:
     try:
         value = float(text.removesuffix(unit))
@@ -100,7 +202,7 @@ def _number(text: str, unit: str, below: float, request: str) -> float:
     return value
 
 
-_KINDS: Final[dict[str, Any]] = {kind.name: kind for kind in (Hedge, Aware, WindDown, Anytime)}
+_KINDS: Final[dict[str, Any]] = {kind.name: kind for kind in (Limits, Hedge, Aware, WindDown, Anytime, WrapUp)}
 
 
 def policy_names() -> tuple[str, ...]:
@@ -112,10 +214,12 @@ def policy_names() -> tuple[str, ...]:
 class TimePolicies:
     """The policies that are in force for a run."""
 
+    limits: Limits | None = None
     hedge: Hedge | None = None
     aware: Aware | None = None
     wind_down: WindDown | None = None
     anytime: Anytime | None = None
+    wrap_up: WrapUp | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -133,7 +237,7 @@ class TimePolicies:
 
         Args:
             text: Names joined by "+", each with one value after a colon where that is not the default: "hedge:2s",
-                "aware", "wind_down:0.3", "anytime". Empty or "none" for none.
+                "aware", "wind_down:0.3", "anytime", "limits:idle=5/total=60", "wrap_up:8s". Empty or "none" for none.
 
         Raises:
             ConfigurationError: A name is unknown or stands twice, or a value cannot be used.
@@ -156,7 +260,7 @@ class TimePolicies:
 
 # ---- the line of a prompt that says how much time is left
 
-_LINE = re.compile(r"^Time left: (?P<left>[\d.]+) s of (?P<limit>[\d.]+) s\.$", re.MULTILINE)
+_LINE = re.compile(r"^Time left: (?P<left>[\d.]+) s of (?P<limit>[\d.]+) s\.(?: |$)", re.MULTILINE)
 
 
 def time_left_line(left_s: float, limit_s: float) -> str:

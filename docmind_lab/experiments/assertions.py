@@ -25,8 +25,9 @@ from docmind_lab.experiments.crash_test.crash_run import crash_test, require_usa
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Reference, judge
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.trial import observe
-from docmind_lab.experiments.examination import Trial
-from docmind_lab.experiments.lint import LintReport, doctor
+from docmind_lab.experiments.doctor import LintReport, doctor
+from docmind_lab.experiments.examination import Examined, Trial
+from docmind_lab.systems.system_catalogue import Graph
 
 __all__ = ["assert_keeps_deadline", "assert_survives_cuts", "cut_at"]
 
@@ -42,8 +43,9 @@ def assert_keeps_deadline(system: Any, decision_timeout_s: float, **options: Any
     Returns:
         The lint's report.
 
-    Raises: AssertionError naming, for each alternative, the call that took the time, how late it was, and the remedy;
-    and what `doctor` raises.
+    Raises:
+        AssertionError: It names, for each alternative, the call that took the time, how late it was, and the remedy.
+        ConfigurationError: As `doctor`, which raises further errors.
     """
     # Without its own frame pytest shows the line of the test.
     __tracebackhide__ = True
@@ -63,7 +65,9 @@ def assert_survives_cuts(system: Any, **options: Any) -> CrashReport:
     Returns:
         The report.
 
-    Raises: AssertionError with each finding, its timeline and a test that repeats it; and what `crash_test` raises.
+    Raises:
+        AssertionError: It has each finding, its timeline and a test that repeats it.
+        ConfigurationError: As `crash_test`, which raises further errors.
     """
     __tracebackhide__ = True
     report = crash_test(system, **options)
@@ -81,18 +85,23 @@ def cut_at(graph: Any, graph_input: Any, alternative: str, at_s: float, **option
         alternative: What enforces the deadline, such as "A"; "kill" for a process that is killed.
         at_s: Instant of the deadline or the kill, in virtual seconds from the start of the run.
         options: What `crash_test` gives each run, by the same names: seed, profile, checkpointer, durability,
-            deadline_key, context, config, resume, endpoints.
+            deadline_key, context, config, resume, endpoints; and repair.
 
     Returns:
         What the trial showed.
 
-    Raises: AssertionError with what does not hold and the timeline; and what `crash_test` raises.
+    Raises:
+        AssertionError: It says what does not hold, with the timeline.
+        ConfigurationError: As `crash_test`, which raises further errors.
     """
     __tracebackhide__ = True
     require_seconds("at_s", at_s)
-    subject = Subject.of(graph, [graph_input], **options)
+    repairs = bool(options.pop("repair", False))
+    latencies, endpoints = options.pop("profile", "typical"), options.pop("endpoints", None)
+    of_trial = {name: options.pop(name) for name in ("seed", "checkpointer", "durability") if name in options}
+    subject = Subject.of(Examined(Graph(graph, [graph_input], **options), latencies, endpoints), **of_trial)
     with contextlib.closing(CrashBench(subject)) as bench:
-        trial = Trial(alternative, at_s, subject.inputs[0].id)
+        trial = Trial(alternative, at_s, subject.inputs[0].id, repairs=repairs)
         undisturbed = observe(bench, trial.undisturbed)
         require_usable(undisturbed)
         control = observe(bench, Trial(alternative, math.inf, trial.question_id, is_control=True))

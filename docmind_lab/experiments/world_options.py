@@ -1,19 +1,28 @@
-"""What a system under a deadline meets: a simulated `World`, `Live` endpoints, or a `Replay` of a recording."""
+"""What a system under a deadline meets: a simulated `World`, `Live` endpoints, or a `Replay` of a recording.
+
+Their fields are the options of `compare`, of the command line and of study files. Options by name are the system and
+the world that they mean:
+
+    nouns_of({"graph": "my_app:graph", "inputs": "inputs.jsonl", "latencies": "typical"})
+    # {"system": dl.graph("my_app:graph", inputs="inputs.jsonl"), "world": dl.World(latencies="typical")}
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.keywords import answers_wrong_names
+from docmind_lab.core.randomness import require_share
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.shown import ShownAsCall
-from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
-from docmind_lab.services.scripted_model.variation import checked_variation
+from docmind_lab.services.scripted_model.variation import DEFAULT_UNDER_PRESSURE, UnderPressure
+from docmind_lab.systems.system_catalogue import SYSTEMS, system_in
 
 if TYPE_CHECKING:
     from docmind_lab.core.settings import Settings
@@ -40,7 +49,7 @@ class ScriptedModel(ShownAsCall):
     under_pressure: str = DEFAULT_UNDER_PRESSURE
 
     def __post_init__(self) -> None:
-        checked_variation(self.variation)
+        require_share("model_variation", self.variation, "decisions")
         UnderPressure.parse(self.under_pressure)
 
 
@@ -89,11 +98,6 @@ class World(ShownAsCall):
         """What a request costs and what the model does, by the names of a `Comparison`."""
         return {"cpu_charge": self.cpu_charge, **{f"model_{name}": each for name, each in vars(self.model).items()}}
 
-    @property
-    def written_faults(self) -> Sequence[str | Fault]:
-        """The faults as a list."""
-        return [self.faults] if isinstance(self.faults, str) else self.faults
-
 
 @answers_wrong_names
 @dataclass(frozen=True, repr=False)
@@ -111,6 +115,13 @@ class Live(World):
         record_text: Whether the recording keeps what was answered, and digests of what was asked.
         before_sending: Called, before anything is sent, with what a live endpoint is expected to be sent. Whatever it
             raises ends the study.
+        latencies: Of the services that are simulated all the same, as `World` has them.
+        faults: Of the services that are simulated all the same.
+        server: What their model server does when its client leaves.
+        endpoints: File with simulated endpoints of other services (TOML).
+        clock: "wall", which live endpoints need.
+        cpu_charge: Of no use on the wall clock.
+        model: What the simulated model does.
     """
 
     noun: ClassVar[str] = "dl.Live"
@@ -128,11 +139,6 @@ class Live(World):
         super().__post_init__()
         if self.clock != "wall":
             raise ConfigurationError("clock: live endpoints answer in real time; leave the clock out of Live(…)")
-
-    @property
-    def is_watched(self) -> bool:
-        """Whether a recording or a cap needs every request to be seen."""
-        return any(option is not None for option in (self.record, self.max_requests, self.max_tokens))
 
 
 @answers_wrong_names
@@ -153,3 +159,70 @@ class Replay(ShownAsCall):
 
 
 AnyWorld = World | Live | Replay
+
+
+# ---- by name, as a command line and a study file have them
+
+MODEL: Final = "model_"
+"""How the options of the simulated model begin."""
+
+
+def fields_of(noun: type) -> dict[str, dataclasses.Field[Any]]:
+    """Return the fields of a noun by the names of their options; those of the simulated model with `MODEL` before."""
+    fields = {field.name: field for field in dataclasses.fields(noun)}
+    if fields.pop("model", None) is not None:
+        fields |= {f"{MODEL}{field.name}": field for field in dataclasses.fields(ScriptedModel)}
+    return fields
+
+
+_OF_SYSTEMS: Final = frozenset(name for noun in SYSTEMS for name in fields_of(noun))
+_OF_WORLDS: Final = frozenset(fields_of(Live))
+
+
+def nouns_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the keywords of `compare` that options mean; those that are of no system and no world stay as they are.
+
+    Args:
+        options: Options by name: the fields of systems and worlds, "system" for a system of the lab, "replay" for the
+            folder of a recording. None, or a name that is left out, is as by default.
+
+    Raises:
+        ConfigurationError: An option does not go with another, or is of another system.
+    """
+    options = {name: value for name, value in options.items() if value is not None}
+    of_system = {name: value for name, value in options.items() if name in _OF_SYSTEMS or name == "system"}
+    of_world = {name: value for name, value in options.items() if name in _OF_WORLDS or name == "replay"}
+    rest = {name: value for name, value in options.items() if name not in {*of_system, *of_world}}
+    return {"system": system_in(of_system), "world": world_in(of_world), **rest}
+
+
+def world_in(options: Mapping[str, Any]) -> AnyWorld:
+    """Return the world that options mean: live if one is of live endpoints, a replay if one names a recording.
+
+    Nothing is sent to a user's own endpoints unless `services` says so.
+    Raises: ConfigurationError for an option that a recording has settled.
+    """
+    values = dict(options)
+    folder = values.pop("replay", None)
+    if folder is not None:
+        for name in values.keys() - {"settings", "before_sending"}:
+            raise ConfigurationError(f"{name}: the recording has settled it; leave it out of a replay")
+        return Replay(folder)
+    model = {name.removeprefix(MODEL): values.pop(name) for name in list(values) if name.startswith(MODEL)}
+    if model:
+        values["model"] = ScriptedModel(**model)
+    only_live = fields_of(Live).keys() - fields_of(World).keys()
+    is_live = any(name in only_live and value is not False and value != "simulated" for name, value in values.items())
+    if is_live:
+        if values.get("clock", "wall") != "wall":
+            option = next(name for name in values if name in only_live)
+            raise ConfigurationError(f"{option}: in virtual time nothing is sent; use the wall clock (--clock wall)")
+        return Live(**{"services": "simulated"} | values)
+    return World(**{name: value for name, value in values.items() if name not in only_live})
+
+
+def as_live(world: World, **more: Any) -> Live:
+    """Return a world on the wall clock with these fields of a live one; nothing goes to a user's own endpoints anew."""
+    values = {field.name: getattr(world, field.name) for field in dataclasses.fields(world)}
+    services = getattr(world, "services", "simulated")
+    return Live(**values | {"clock": "wall", "services": services} | more)

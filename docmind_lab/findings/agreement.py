@@ -82,21 +82,17 @@ class Agreement(MakesFinding):
         return float(self.misses["from_deadline_s"].max()) if len(self.misses) else 0.0
 
     def criteria(self) -> pd.DataFrame:
-        """Return the three criteria of agreement, one row each: found, at_least, at_most (NaN: no bound), met.
+        """Return the three criteria of agreement, one row each: found, target (such as "≤ 0.01"), met.
 
-        The index says what, with its unit.
+        The index says what, with its unit. A NaN among what was found fails its criterion.
         """
-        nan = math.nan
+        error, same, miss_s = self.mean_error, self.same_outcome, self.farthest_miss_s
         rows = {
-            "mean completion error (share)": (self.mean_error, nan, MEAN_ERROR),
-            "pairs with the same outcome (share)": (self.same_outcome, SAME_OUTCOME, nan),
-            "farthest miss from the deadline (s)": (self.farthest_miss_s, nan, MISSES_WITHIN_S),
+            "mean completion error (share)": (error, f"≤ {MEAN_ERROR:g}", error <= MEAN_ERROR),
+            "pairs with the same outcome (share)": (same, f"≥ {SAME_OUTCOME:g}", same >= SAME_OUTCOME),
+            "farthest miss from the deadline (s)": (miss_s, f"≤ {MISSES_WITHIN_S:g}", miss_s <= MISSES_WITHIN_S),
         }
-        table = pd.DataFrame.from_dict(rows, orient="index", columns=["found", "at_least", "at_most"])
-        # Written so that a NaN among what was found fails its criterion.
-        reaches = table["at_least"].isna() | (table["found"] >= table["at_least"])
-        keeps = table["at_most"].isna() | (table["found"] <= table["at_most"])
-        return table.assign(met=reaches & keeps)
+        return pd.DataFrame.from_dict(rows, orient="index", columns=["found", "target", "met"])
 
     def by_alternative(self) -> pd.DataFrame:
         """Return one row for each alternative, indexed by label.
@@ -118,18 +114,11 @@ class Agreement(MakesFinding):
         """Return the criteria, and a row for each alternative."""
         left_out = f", {self.unpaired} without a partner" if self.unpaired else ""
         title = f"{len(self.pairs)} pairs of runs, in virtual time and on the wall clock{left_out}"
-        words = (title, self._criteria_table(), self.by_alternative().round(4))
+        table = self.criteria().round(4)
+        shown = table.assign(met=table["met"].map({True: "met", False: "not met"})).rename(columns={"met": ""})
+        words = (title, shown, self.by_alternative().round(4))
         numbers = {"mean_error": self.mean_error, "same_outcome": self.same_outcome, "unpaired": self.unpaired}
         return Finding(words, numbers, {"pairs": self.pairs})
-
-    def _criteria_table(self) -> pd.DataFrame:
-        table = self.criteria()
-        targets = [
-            f"≤ {at_most:g}" if at_least != at_least else f"≥ {at_least:g}"
-            for at_least, at_most in zip(table["at_least"], table["at_most"], strict=True)
-        ]
-        met = ["met" if met else "not met" for met in table["met"]]
-        return pd.DataFrame({"found": table["found"].round(4), "target": targets, "": met}, index=table.index)
 
 
 def agreement(virtual: HasRuns, wall: HasRuns) -> Agreement:
@@ -143,7 +132,12 @@ def agreement(virtual: HasRuns, wall: HasRuns) -> Agreement:
         ConfigurationError: A study is on another clock, has a run twice or was made under other conditions (the message
             names the column), or the studies share no run.
     """
-    sides = {name: _runs_on(study.runs, name) for name, study in (("virtual", virtual), ("wall", wall))}
+    return Agreement(*pairs_of(virtual.runs, wall.runs))
+
+
+def pairs_of(virtual: pd.DataFrame, wall: pd.DataFrame) -> tuple[pd.DataFrame, int]:
+    """Return the pairs of the same runs on two clocks, and how many runs have no partner. Raises: as `agreement`."""
+    sides = {name: _runs_on(runs, name) for name, runs in (("virtual", virtual), ("wall", wall))}
     both = sides["virtual"].merge(sides["wall"], on=_KEY, suffixes=("_virtual", "_wall"))
     if both.empty:
         raise ConfigurationError("the studies share no run: make both with the same seed and alternatives")
@@ -156,7 +150,7 @@ def agreement(virtual: HasRuns, wall: HasRuns) -> Agreement:
                 "make both studies with the same options"
             )
     unpaired = len(sides["virtual"]) + len(sides["wall"]) - 2 * len(both)
-    return Agreement(_pairs(both), unpaired)
+    return _pairs(both), unpaired
 
 
 def _runs_on(runs: pd.DataFrame, clock: str) -> pd.DataFrame:

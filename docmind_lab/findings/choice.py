@@ -159,9 +159,6 @@ class _Difference:
     level: float
     largest: float
 
-    def negated(self) -> _Difference:
-        return dataclasses.replace(self, values=-self.values)
-
     @functools.cached_property
     def interval(self) -> Interval:
         by = skewed_paired_interval(self.values, self.spread, 1.0 - self.level)
@@ -223,12 +220,12 @@ def choose(runs: pd.DataFrame) -> Choice:
     beaten: dict[str, Beaten] = {}
     if fewest >= FEWEST_PAIRS:
         for criterion in CRITERIA:
-            result = _beaten(left, differences, criterion)
+            result = _beaten_arms(left, differences, criterion)
             beaten |= result
             left = [arm for arm in left if arm not in result]
     undecided: dict[tuple[str, str], Undecided] = {}
     for criterion in CRITERIA:
-        if (open_difference := _undecided(left, differences, criterion)) is not None:
+        if (open_difference := _largest_undecided(left, differences, criterion)) is not None:
             # One measure of a pair is enough to say: what decides sooner comes first.
             undecided.setdefault((open_difference.first, open_difference.second), open_difference)
     return Choice(
@@ -285,7 +282,8 @@ def _differences(arms: Mapping[str, _Arm], runs: pd.DataFrame) -> _Differences:
         by = criterion.better * (known[0] - known[1])
         largest = _largest_cost(criterion, runs)
         one_way = _Difference(criterion, by, float(np.ptp(known)), float(p_value), level, largest)
-        result[first, second, name], result[second, first, name] = one_way, one_way.negated()
+        result[first, second, name] = one_way
+        result[second, first, name] = dataclasses.replace(one_way, values=-by)
     return result
 
 
@@ -304,7 +302,7 @@ def _largest_cost(criterion: Criterion, runs: pd.DataFrame) -> float:
     return largest
 
 
-def _beaten(arms: Sequence[str], differences: _Differences, criterion: Criterion) -> dict[str, Beaten]:
+def _beaten_arms(arms: Sequence[str], differences: _Differences, criterion: Criterion) -> dict[str, Beaten]:
     """Return the arms that another one is shown to beat in this measure."""
     result: dict[str, Beaten] = {}
     for arm in arms:
@@ -327,7 +325,7 @@ def _seen_worse(arms: Sequence[str], differences: _Differences) -> dict[str, tup
     return result
 
 
-def _undecided(arms: Sequence[str], differences: _Differences, criterion: Criterion) -> Undecided | None:
+def _largest_undecided(arms: Sequence[str], differences: _Differences, criterion: Criterion) -> Undecided | None:
     """Return the largest difference among the arms that is shown neither to matter nor to be negligible."""
     result = []
     for first, second in itertools.permutations(arms, 2):

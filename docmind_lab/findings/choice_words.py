@@ -161,7 +161,7 @@ def _failures(rows: Sequence[Row], runs: pd.DataFrame, chosen_by: Chooses) -> It
         yield (
             f"Interrupted: {len(waiting)} of {count_of(len(runs), 'run')} stopped to wait for a person "
             f"{f'in node {join_names(nodes)}' if nodes else 'at a breakpoint'}. "
-            'Each interrupt takes an answer: --resume (resume=[...]), or "resume" in the input.'
+            'Each interrupt takes an answer: --resume (resume=[...]), or "resume" beside "input" in its line.'
         )
     if failed.empty:
         return
@@ -252,6 +252,12 @@ _COUNTED: Final[Mapping[str, str]] = {
 }
 
 
+_NOT_IN_STORE: Final = (
+    "the graph asked for the {}, which the simulated store does not have. The answers are made up, in the shape that "
+    "was asked for: their times count, and what they say does not."
+)
+
+
 def caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
     """Yield caveats: of what a user's graph did not do, unrecorded calls of a replay, a cap that ended runs."""
     if manifest.get("no_model_calls"):
@@ -263,7 +269,9 @@ def caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
         for name, runs in manifest.get(counted, {}).items():
             yield f"In {count_of(runs, 'run')} {words.format(name or 'a coroutine')}"
     for what, runs in manifest.get("made_up_answers", {}).items():
-        yield f"In {count_of(runs, 'run')} {_made_up(what)}"
+        kind, _, name = what.partition(" ")
+        in_words = guessed_shape(name) if kind == "shape" else _NOT_IN_STORE.format(what)
+        yield f"In {count_of(runs, 'run')} {in_words}"
     if calls := manifest.get("failed_calls"):
         share = calls["failed"] / calls["requests"]
         where = f", most of them in {calls['node']}" if calls["node"] else ""
@@ -273,21 +281,18 @@ def caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
         )
     if missing := manifest.get("never_reached"):
         yield f"No run reached {join_names(_unreached(missing))}, of which these numbers say nothing."
-    yield from _of_replay(manifest.get("replayed_calls", {}))
+    if calls := manifest.get("replayed_calls"):
+        yield (
+            f"A replay: {calls['recorded']:,} calls as they were recorded, {calls['of_another_alternative']:,} as "
+            f"another alternative's were, {calls['not_recorded']:,} drawn from those of their role; "
+            f"{calls['cut_in_the_recording']:,} were cut in the recording, and what follows the cut is drawn."
+        )
+        if calls.get("longer_than_observed"):
+            yield f"{count_of(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."
     for system in manifest.get("systems", {}).values():
         yield from system.get("notes", ())
     if "ended_by" in manifest:
         yield f"Ended by {manifest['ended_by']}: the runs that are here are whole, the others were not made."
-
-
-def _made_up(what: str) -> str:
-    kind, _, name = what.partition(" ")
-    if kind == "shape":
-        return guessed_shape(name)
-    return (
-        f"the graph asked for the {what}, which the simulated store does not have. The answers are made up, in the "
-        "shape that was asked for: their times count, and what they say does not."
-    )
 
 
 def _unreached(missing: Mapping[str, Sequence[str]]) -> list[str]:
@@ -298,14 +303,3 @@ def _unreached(missing: Mapping[str, Sequence[str]]) -> list[str]:
         f"{kind[:-1] if len(each) == 1 else kind} {join_names(list(each))}" for kind, each in plain.items() if each
     ]
     return names + [text for name, text in words.items() if text != f"node {name}"]
-
-
-def _of_replay(calls: Mapping[str, int]) -> Iterator[str]:
-    if any(calls.get(name) for name in ("not_recorded", "of_another_alternative", "cut_in_the_recording")):
-        yield (
-            f"A replay: {calls['recorded']:,} calls as they were recorded, {calls['of_another_alternative']:,} as "
-            f"another alternative's were, {calls['not_recorded']:,} drawn from those of their role; "
-            f"{calls['cut_in_the_recording']:,} were cut in the recording, and what follows the cut is drawn."
-        )
-    if calls.get("longer_than_observed"):
-        yield f"{count_of(calls['longer_than_observed'], 'call')} of the replay {LOWER_BOUND}."

@@ -6,8 +6,7 @@ contrasts(study.runs, "B:naive", measures=("answered_in_time",))
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import pandas as pd
@@ -15,45 +14,12 @@ import pandas as pd
 from docmind_lab.core.alternative_catalogue import level_and_variant, options_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import one_line
-from docmind_lab.statistics.answer_times import answer_times
-from docmind_lab.statistics.differences import Pairs, holm, paired_by_seed, paired_mean_difference, values_of
-from docmind_lab.statistics.interval import Difference
-from docmind_lab.statistics.restricted_means import paired_restricted_mean_difference
-from docmind_lab.statistics.shares import paired_share_difference
+from docmind_lab.findings.criteria import MEASURES, difference_in, is_known
+from docmind_lab.statistics.differences import holm, paired_by_seed
 from docmind_lab.tables.conditions import by_condition, condition_columns, with_arms
 
 # A corrected p value is at best (resamples + 1)⁻¹ × the number of comparisons: enough for a hundred at the 5 % level.
 _RESAMPLES: Final = 4999
-
-Contrast = Callable[[Pairs, float], Difference]
-
-
-def _share(pairs: Pairs, confidence: float) -> Difference:
-    first, second = (side["answered_in_time"].to_numpy(dtype="bool") for side in (pairs.first, pairs.second))
-    return paired_share_difference(first, second, confidence)
-
-
-def _time(pairs: Pairs, confidence: float) -> Difference:
-    tau_s = float(pairs.first["decision_timeout_s"].iloc[0])
-    times = [answer_times(side, "no_answer") for side in (pairs.first, pairs.second)]
-    return paired_restricted_mean_difference(times[0], times[1], tau_s, confidence, resamples=_RESAMPLES)
-
-
-def _mean(column: str) -> Contrast:
-    def difference(pairs: Pairs, confidence: float) -> Difference:
-        return paired_mean_difference(*values_of(pairs, column), confidence, resamples=_RESAMPLES)
-
-    return difference
-
-
-MEASURES: Final[Mapping[str, Contrast]] = {
-    "answered_in_time": _share,
-    "time_to_answer_s": _time,
-    "caller_overrun_s": _mean("caller_overrun_s"),
-    "busy_after_deadline_s": _mean("busy_after_deadline_s"),
-    "source_recall": _mean("source_recall"),
-}
-"""What is compared, and how. time_to_answer_s: the restricted mean up to the deadline, as the caller saw it."""
 
 
 def contrasts(
@@ -64,7 +30,7 @@ def contrasts(
     Args:
         runs: The `runs` table of a study.
         reference: A letter, level or variant ("A", "hard_timeout", "B:naive"), or an arm by its label (`with_arms`).
-        measures: Keys of `MEASURES`. One that is not known for some run (of a live server) is left out.
+        measures: Keys of `criteria.MEASURES`. One that is not known for some run (of a live server) is left out.
         confidence: Confidence of the intervals, and 1 − the level of the tests.
 
     Returns:
@@ -114,16 +80,10 @@ def _rows(named: pd.DataFrame, reference: str, measure: str, confidence: float) 
         if reference not in present:
             continue
         for arm in present:
-            if arm == reference or not _is_known(group, measure, (arm, reference)):
+            both = group[group["arm"].isin((arm, reference))]
+            if arm == reference or not is_known(both, measure):
                 continue
-            result = MEASURES[measure](paired_by_seed(group, arm, reference), confidence)
+            pairs = paired_by_seed(group, arm, reference)
+            result = difference_in(measure, pairs.first, pairs.second, confidence, resamples=_RESAMPLES)
             arms = {"arm": arm, "reference": reference, "measure": measure, "pairs": result.interval.n}
             yield {name: condition[name] for name in columns} | arms | result.row()
-
-
-def _is_known(group: pd.DataFrame, measure: str, arms: Sequence[str]) -> bool:
-    # An unfinished run has an overrun all the same: its whole horizon.
-    if measure in ("answered_in_time", "time_to_answer_s", "caller_overrun_s"):
-        return True
-    values = group.loc[group["arm"].isin(arms), measure]
-    return not any(math.isnan(value) for value in values)

@@ -1,9 +1,9 @@
-"""The measures that arms are compared by, in their order, and how a difference in one of them is said."""
+"""The measures that arms are compared by, in their order, how they differ, and how that is said."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -11,8 +11,11 @@ import pandas as pd
 
 from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.text import count_of, one_line, percent
-from docmind_lab.statistics.interval import Interval
-from docmind_lab.statistics.shares import share_of_unseen
+from docmind_lab.statistics.answer_times import answer_times
+from docmind_lab.statistics.differences import column_values, mean_difference, paired_mean_difference
+from docmind_lab.statistics.interval import Difference, Interval
+from docmind_lab.statistics.restricted_means import paired_restricted_mean_difference
+from docmind_lab.statistics.shares import paired_share_difference, share_difference, share_of_unseen
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,52 @@ CRITERIA: Final = (
 
 How a run without an answer ended is no measure: an error is no worse for its caller than a timeout.
 """
+
+MEASURES: Final[Mapping[str, Criterion]] = {
+    each.name: each
+    for each in (
+        Criterion("answered_in_time", "answered in time", 1),
+        Criterion("time_to_answer_s", "time to an answer, up to the deadline", -1, unit=" s"),
+        Criterion("caller_overrun_s", "caller overrun", -1, unit=" s", digits=3),
+        Criterion("busy_after_deadline_s", "late server seconds per run", -1, unit=" s"),
+        Criterion("source_recall", "source recall", 1),
+    )
+}
+"""The measures in which two arms, or two studies, are set beside each other.
+
+An unfinished run's caller overrun counts with its horizon. time_to_answer_s is the restricted mean up to the deadline,
+as the caller saw it.
+"""
+
+
+def is_known(runs: pd.DataFrame, measure: str) -> bool:
+    """Whether a measure of `MEASURES` is known for every run."""
+    # An unfinished run has an overrun all the same: its whole horizon.
+    return measure in ("time_to_answer_s", "caller_overrun_s") or bool(runs[measure].notna().all())
+
+
+def difference_in(
+    measure: str,
+    first: pd.DataFrame,
+    second: pd.DataFrame,
+    confidence: float = 0.95,
+    *,
+    paired: bool = True,
+    resamples: int,
+) -> Difference:
+    """Return by how much the first runs differ from the second in a measure of `MEASURES` that is known for all.
+
+    first, second: rows of `runs`; of pairs in the same order. The time to an answer is compared in pairs only.
+    """
+    if measure == "time_to_answer_s":
+        tau_s = float(first["decision_timeout_s"].iloc[0])
+        times = [answer_times(side, "no_answer") for side in (first, second)]
+        return paired_restricted_mean_difference(times[0], times[1], tau_s, confidence, resamples=resamples)
+    values = column_values(first, measure), column_values(second, measure)
+    if measure == "answered_in_time":
+        return (paired_share_difference if paired else share_difference)(values[0] > 0, values[1] > 0, confidence)
+    return (paired_mean_difference if paired else mean_difference)(*values, confidence, resamples=resamples)
+
 
 # More runs than this are not proposed: whoever would need them is told that no practical number settles it.
 _MOST_MORE: Final = 100_000

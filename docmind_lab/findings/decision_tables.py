@@ -1,26 +1,30 @@
-"""Decision tables as their records print them: whether they add up, and which option wins under which weights.
+"""Tables that come with the package: decision tables as their records print them, and what surveys measured.
 
     table = decision_table("ADR-056")
     table.recomputed()          # option, printed, recomputed, difference, agrees
+    does_it_stop()              # a row for each way to set a timeout in other people's software
 
-The numbers are in docmind_lab/core/data/decision_tables.json, with where they stand. Sums are made with decimals: a
-total that does not agree disagrees on paper, and not in the last bit of a float.
+The numbers of decisions are in docmind_lab/core/data/decision_tables.json, with where they stand. Sums are made with
+decimals: a total that does not agree disagrees on paper, and not in the last bit of a float.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.resources
-import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.utils import canonicalize_name
 from pydantic import TypeAdapter
 
+from docmind_lab.core.data import data_in
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.finding import Finding, MakesFinding
 
@@ -144,19 +148,20 @@ class DecisionTable(MakesFinding):
         return pd.DataFrame(grid, columns=list(self.criteria)).assign(winner=named[winner_of(totals)])
 
 
+@functools.cache
 def decision_table(name: str) -> DecisionTable:
-    """Return the table of the record "ADR-056" or "ADR-011". Raises: ConfigurationError for another name."""
-    tables = _tables()
+    """Return the table of the record "ADR-056" or "ADR-011".
+
+    Args:
+        name: Of the record.
+
+    Raises:
+        ConfigurationError: There is no such record.
+    """
+    tables = data_in("decision_tables.json")
     if name not in tables:
         raise ConfigurationError(f"table must be one of {', '.join(tables)}, not {name!r}")
-    return tables[name]
-
-
-@functools.cache
-def _tables() -> Mapping[str, DecisionTable]:
-    file = importlib.resources.files("docmind_lab.core.data").joinpath("decision_tables.json")
-    content = {name: {"name": name, **entry} for name, entry in json.loads(file.read_text(encoding="utf-8")).items()}
-    return TypeAdapter(dict[str, DecisionTable]).validate_python(content)
+    return TypeAdapter(DecisionTable).validate_python({"name": name, **tables[name]})
 
 
 def _half_a_unit(printed: Decimal) -> Decimal:
@@ -177,3 +182,40 @@ def winner_of(totals: Matrix) -> np.ndarray[Any, np.dtype[np.int64]]:
     """Return the option with the highest total, −1 for a tie. totals: options on the last axis."""
     first = totals >= totals.max(axis=-1, keepdims=True) - _SAME_TOTAL
     return np.where(first.sum(axis=-1) == 1, first.argmax(axis=-1), -1)
+
+
+def does_it_stop(requirements: str | os.PathLike[str] | None = None) -> pd.DataFrame:
+    """Return what was measured of other people's software whose timeout fires, or whose client leaves.
+
+    Args:
+        requirements: A requirements file; only cells of the packages in it are returned. None for all cells.
+
+    Returns: A row for each cell: what it is of (`kind`, `name`, `package`, `version`), the `way` to set the timeout and
+        `whose` it is, what it `falls_into`, the worst `mark` of its `runs`, `late_s` and `work_s` in seconds, and the
+        `command` that repeats it. docs/does-it-stop.md explains the marks; the licence of the data is CC BY 4.0.
+
+    Raises: ConfigurationError for a file that cannot be read, or a line of it that is no requirement.
+    """
+    file = data_in("does_it_stop.json")
+    cells = pd.DataFrame(file["cells"])
+    cells.attrs = {name: file[name] for name in ("version", "licence", "attribution")}
+    if requirements is None:
+        return cells
+    names = _packages_in(Path(requirements))
+    return cells[cells["package"].map(canonicalize_name).isin(names)].reset_index(drop=True)
+
+
+def _packages_in(path: Path) -> set[str]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path} cannot be read ({error})") from error
+    names: set[str] = set()
+    for number, line in enumerate(text.splitlines(), 1):
+        entry = line.partition(" #")[0].rstrip("\\ ").strip()
+        if entry and not entry.startswith(("#", "-")):
+            try:
+                names.add(canonicalize_name(Requirement(entry).name))
+            except InvalidRequirement as error:
+                raise ConfigurationError(f"{path}, line {number}: {entry!r} is no requirement") from error
+    return names

@@ -18,13 +18,11 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.core.text import count_of, join_names, level, one_line, p_text
-from docmind_lab.findings.criteria import Criterion
+from docmind_lab.findings.criteria import MEASURES, difference_in, is_known
 from docmind_lab.findings.endings import errors_in_words
 from docmind_lab.findings.finding import Block, Finding, MakesFinding
 from docmind_lab.findings.study import Study
-from docmind_lab.statistics.differences import column_values, mean_difference, paired_mean_difference, tarone
-from docmind_lab.statistics.interval import Difference
-from docmind_lab.statistics.shares import paired_share_difference, share_difference
+from docmind_lab.statistics.differences import column_values, tarone
 from docmind_lab.tables.conditions import CONDITION, in_words, varying, with_arms
 from docmind_lab.tables.frames import rows_of
 from docmind_lab.tables.manifest import flatten
@@ -39,16 +37,7 @@ _LONGEST_VALUE: Final = 60
 _SECTIONS: Final = ("design", "settings", "versions", "machine")
 
 
-MEASURES: Final[Mapping[str, Criterion]] = {
-    each.name: each
-    for each in (
-        Criterion("answered_in_time", "answered in time", 1),
-        Criterion("caller_overrun_s", "caller overrun", -1, unit=" s", digits=3),
-        Criterion("busy_after_deadline_s", "late server seconds per run", -1, unit=" s"),
-        Criterion("source_recall", "source recall", 1),
-    )
-}
-"""Column of `runs` → the measure that it is. An unfinished run's caller overrun counts with its horizon."""
+_COMPARED: Final = ("answered_in_time", "caller_overrun_s", "busy_after_deadline_s", "source_recall")
 PRIMARY: Final = "answered_in_time"
 """The measure that alone gets half of the significance level: a deadline is there for answers in time."""
 
@@ -155,14 +144,8 @@ class StudyDiff(MakesFinding):
             words += ["What the studies are made of, A and B:", fields]
         elif self.fields is not None:
             words.append("Design, settings, versions and machine are the same.")
-        numbers = {
-            "only_before": self.only_before,
-            "only_after": self.only_after,
-            "not_compared": self.not_compared,
-            "sentences": self.sentences,
-            "regressed": self.regressed,
-            "verdict": self.verdict,
-        }
+        names = ("only_before", "only_after", "not_compared", "sentences", "regressed", "verdict")
+        numbers = {name: getattr(self, name) for name in names}
         evidence = {"effects": self.effects} | ({} if self.fields is None else {"fields": self.fields})
         return Finding((*words, *self.notes), numbers, evidence)
 
@@ -185,7 +168,7 @@ def diff(before: Study, after: Study) -> StudyDiff:
 
 
 def diff_of_runs(
-    before: pd.DataFrame, after: pd.DataFrame, apart: Sequence[str], measures: Sequence[str] = tuple(MEASURES)
+    before: pd.DataFrame, after: pd.DataFrame, apart: Sequence[str], measures: Sequence[str] = _COMPARED
 ) -> StudyDiff:
     """Compare two tables of runs, as `diff` does.
 
@@ -193,7 +176,7 @@ def diff_of_runs(
         before: Rows of `runs`.
         after: The same.
         apart: Columns that tell their conditions apart.
-        measures: Keys of `MEASURES`.
+        measures: Keys of `criteria.MEASURES`.
     """
     sides = [_arms(runs, apart) for runs in (before, after)]
     both = [key for key in sides[0] if key in sides[1]]
@@ -285,15 +268,14 @@ def _arms(runs: pd.DataFrame, apart: Sequence[str]) -> dict[tuple[Any, ...], pd.
 
 def _effect(before: pd.DataFrame, after: pd.DataFrame, measure: str) -> dict[str, Any] | str:
     """Return one row of the effects, or the reason why there is none."""
-    # An unfinished run has an overrun all the same: its whole horizon.
-    if measure != "caller_overrun_s" and (before[measure].isna().any() or after[measure].isna().any()):
+    if not (is_known(before, measure) and is_known(after, measure)):
         return "not known for every run"
     pairs = _pairs(before, after)
     first, second = (before, after) if pairs is None else (before.loc[pairs[0]], after.loc[pairs[1]])
     old, new = column_values(first, measure), column_values(second, measure)
     if min(len(old), len(new)) < 2:
         return "there are fewer than two runs"
-    result = _difference(old, new, measure, paired=pairs is not None)
+    result = difference_in(measure, second, first, paired=pairs is not None, resamples=_RESAMPLES)
     return {
         "before": float(old.mean()),
         "after": float(new.mean()),
@@ -313,12 +295,6 @@ def _least_p(old: Any, new: Any, *, paired: bool) -> float:
         return float(0.5 ** int((old != new).sum()))
     # Every exchange of runs between the arms, of which the test draws so many at most.
     return 1.0 / min(math.comb(len(old) + len(new), len(old)), _RESAMPLES + 1)
-
-
-def _difference(old: Any, new: Any, measure: str, *, paired: bool) -> Difference:
-    if measure == "answered_in_time":
-        return (paired_share_difference if paired else share_difference)(new > 0, old > 0)
-    return (paired_mean_difference if paired else mean_difference)(new, old, resamples=_RESAMPLES)
 
 
 def _pairs(before: pd.DataFrame, after: pd.DataFrame) -> tuple[list[Any], list[Any]] | None:

@@ -33,17 +33,18 @@ def with_endings(runs: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
     """
     outcome, control = runs["outcome"].astype("str"), runs["alternative"].astype("str") == CONTROL
     by_budget = ended_by_budget(runs)
-    otherwise = outcome.isin(("failed", "interrupted")) & ~by_budget
-    before = otherwise & ((runs["returned_at_s"] < runs["decision_timeout_s"]) | control)
-    looks = runs["deadline_propagation"].astype("bool")
+    unanswered = outcome.isin(("failed", "interrupted")) & ~by_budget
+    before_deadline = unanswered & ((runs["returned_at_s"] < runs["decision_timeout_s"]) | control)
+    knows_deadline = runs["deadline_propagation"].astype("bool")
     run = [*apart, "seed", "question_id"]
     failure = _keys(runs, [*run, "outcome", "error_type", "error_node"])
-    seen_without = failure.isin(set(failure[before & ~looks]))
-    without_calls = (runs["llm_calls"] + runs["retrieval_calls"]) == 0
-    itself = by_budget | before & (~looks | without_calls | (outcome == "interrupted") | seen_without)
+    fails_without = failure.isin(set(failure[before_deadline & ~knows_deadline]))
+    has_no_calls = (runs["llm_calls"] + runs["retrieval_calls"]) == 0
+    not_by_time = ~knows_deadline | has_no_calls | (outcome == "interrupted") | fails_without
+    by_itself = by_budget | (before_deadline & not_by_time)
     same_run = _keys(runs, run)
     answered_without = same_run.isin(set(same_run[control & (outcome == "answered")]))
-    return runs.assign(ended_by_itself=itself, may_be_time=otherwise & ~itself & ~answered_without)
+    return runs.assign(ended_by_itself=by_itself, may_be_time=unanswered & ~by_itself & ~answered_without)
 
 
 def ended_by_budget(runs: pd.DataFrame) -> pd.Series[bool]:
@@ -107,7 +108,8 @@ def endings_of(of_arm: pd.DataFrame) -> dict[str, Any]:
         parts.append(f"{waiting.sum()} of {runs} stopped {where} to wait for a person")
     if spent.any():
         parts.append(f"the {_budgets(of_arm[spent])} ended {spent.sum()} of {runs}")
-    phrases = [f"{_capital(join_names(parts))}; no timeout would have them answered"] if parts else []
+    words = join_names(parts)
+    phrases = [f"{words[0].upper()}{words[1:]}; no timeout would have them answered"] if parts else []
     if unsure.any():
         phrases.append(
             f"{unsure.sum()} of {runs} failed ({errors_in_words(of_arm[unsure])}) under a deadline that they looked "
@@ -119,10 +121,6 @@ def endings_of(of_arm: pd.DataFrame) -> dict[str, Any]:
         "by_time": int((~of_arm["answered_in_time"].astype("bool") & ~itself & ~unsure).sum()),
         "endings": ". ".join(phrases),
     }
-
-
-def _capital(text: str) -> str:
-    return f"{text[0].upper()}{text[1:]}"
 
 
 def errors_in_words(failed: pd.DataFrame) -> str:

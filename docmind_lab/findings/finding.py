@@ -11,6 +11,7 @@ Text, Markdown, HTML and JSON of every finding are written here.
 from __future__ import annotations
 
 import abc
+import math
 import re
 import textwrap
 from collections.abc import Iterator, Mapping
@@ -20,26 +21,20 @@ from typing import Any
 
 import pandas as pd
 
-from docmind_lab.core.alternative_catalogue import with_label
+from docmind_lab.core.shown import COLUMNS, LINES, PAGE_COLUMNS, PAGE_LINES, framed
 from docmind_lab.core.text import markdown_table
 
 
 @dataclass(frozen=True)
-class Paste:
-    """A line to paste into a configuration or a program."""
-
-    line: str
-
-
-@dataclass(frozen=True)
 class Code:
-    """Lines of a program or a command, which are shown as they are."""
+    """Lines of a program, a command or a configuration. in_text: how plain text has them; None for as they are."""
 
     lines: str
+    in_text: str | None = None
 
 
-Block = str | tuple[str, ...] | pd.DataFrame | Paste | Code
-"""A paragraph, a list, a table (a frame that is counted through has no index to show), a line to paste, or code."""
+Block = str | tuple[str, ...] | pd.DataFrame | Code
+"""A paragraph, a list, a table (a frame that is counted through has no index to show), or code."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +42,7 @@ class Finding:
     """What a measurement shows.
 
     Args:
-        words: What it says, from top to bottom: a title, then paragraphs, lists, tables and lines to paste.
+        words: What it says, from top to bottom: a title, then paragraphs, lists, tables and code.
         numbers: What the words rest on, by name, as JSON types.
         evidence: The tables that show it, by name; one row of each is one row of JSON.
     """
@@ -63,8 +58,10 @@ class Finding:
 
     @property
     def _below(self) -> list[Block]:
-        """What stands under the title; a list without a line is left out."""
-        return [block for block in self.words[1:] if not (isinstance(block, tuple) and not block)]
+        """What stands under the title; a list without a line is left out, and a table without a column."""
+        tables = [isinstance(block, pd.DataFrame) and not len(block.columns) for block in self.words]
+        pairs = zip(self.words[1:], tables[1:], strict=True)
+        return [block for block, is_bare in pairs if not (is_bare or (isinstance(block, tuple) and not block))]
 
     @property
     def sentences(self) -> list[str]:
@@ -74,14 +71,34 @@ class Finding:
         )
         return [line for lines in lists for line in lines]
 
-    def text(self, width: int | None = None) -> str:
+    def text(self, width: int | None = None, *, narrow: bool = False) -> str:
         """Return the finding as plain text; an empty line follows each table.
 
         Args:
             width: Columns in which paragraphs and lists are wrapped; None for lines of any length.
+            narrow: Whether tables keep to the width too; columns that do not fit are named below.
         """
-        lines = [line for block in (self.title, *self._below) for line in _text_lines(block, width)]
+        lines = [line for block in (self.title, *self._below) for line in _text_lines(block, width, narrow=narrow)]
         return "\n".join(lines).rstrip("\n")
+
+    def text_in_short(self, whole: str) -> str:
+        """Return what fits on a screen, and how to see the rest. whole: the call for that."""
+        lines = self.text(COLUMNS, narrow=True).splitlines()
+        if len(lines) > LINES:
+            lines[LINES - 1 :] = [f"… {len(lines) - LINES + 1} more lines: {whole}"]
+        return "\n".join(line if len(line) <= COLUMNS else f"{line[: COLUMNS - 1]}…" for line in lines)
+
+    def html_in_short(self) -> str:
+        """Return the finding as HTML; what does not fit on a screen is folded."""
+        room, top, rest = PAGE_LINES - _page_lines(self.title), "", ""
+        for block in self._below:
+            room -= _page_lines(block)
+            if room < 0:
+                rest += _html(block)
+            else:
+                top += _html(block)
+        folded = f"<details><summary>More</summary>{rest}</details>" if rest else ""
+        return framed(f"<p><b>{escape(self.title)}</b></p>{top}{folded}")
 
     def markdown(self) -> str:
         """Return the finding as Markdown."""
@@ -100,7 +117,7 @@ class Finding:
         return self.text()
 
     def _repr_html_(self) -> str:
-        return self.html()
+        return framed(self.html())
 
 
 class MakesFinding(abc.ABC):
@@ -118,24 +135,52 @@ class MakesFinding(abc.ABC):
         """Return the finding as Markdown."""
         return self.finding().markdown()
 
+    def as_shown(self) -> Finding:
+        """Return the finding with what matters most first, as a screen shows the beginning of it."""
+        return self.finding()
+
     def __repr__(self) -> str:
-        return self.text()
+        return self.as_shown().text_in_short("print(result.text())")
 
     def _repr_html_(self) -> str:
-        return self.finding().html()
+        return self.as_shown().html_in_short()
 
 
-def _text_lines(block: Block, width: int | None) -> Iterator[str]:
+def after_interrupt(finished: str, verdict: str) -> str:
+    """Return a verdict; after an interrupt it says first of how many parts it is. finished: "" where it is of all."""
+    return f"Interrupted, with {finished}. {verdict}" if finished else verdict
+
+
+def _text_lines(block: Block, width: int | None, *, narrow: bool) -> Iterator[str]:
     if isinstance(block, pd.DataFrame):
-        yield block.to_string(index=_has_names(block))
+        yield from _table_lines(block, width if narrow else None)
         yield ""
-    elif isinstance(block, Paste):
-        yield with_label(block.line)
     elif isinstance(block, Code):
-        yield block.lines
+        yield block.lines if block.in_text is None else block.in_text
     else:
         for line in [block] if isinstance(block, str) else (f"- {line}" for line in block):
             yield from [line] if width is None else _wrapped(line, width)
+
+
+def _table_lines(frame: pd.DataFrame, width: int | None) -> list[str]:
+    """Return the lines of a table. width: columns that fit; those of the table that do not are left out, and named."""
+    count = len(frame.columns)
+    while True:
+        lines = str(frame.iloc[:, :count].to_string(index=_has_names(frame))).splitlines()
+        if width is None or count < 2 or max(map(len, lines)) <= width:
+            break
+        count -= 1
+    left_out = [str(name) for name in frame.columns[count:]]
+    return lines + (_wrapped(f"Further columns: {', '.join(left_out)}.", COLUMNS) if left_out else [])
+
+
+def _page_lines(block: Block) -> float:
+    """Return how many lines of a page a block takes, at the least width."""
+    if isinstance(block, pd.DataFrame):
+        return 1.4 * (len(block) + 2)
+    if isinstance(block, Code):
+        return 1 + len(block.lines.splitlines())
+    return sum(0.6 + math.ceil(len(line) / PAGE_COLUMNS) for line in ([block] if isinstance(block, str) else block))
 
 
 def _wrapped(line: str, width: int) -> list[str]:
@@ -150,8 +195,6 @@ def _markdown(block: Block) -> str:
     if isinstance(block, pd.DataFrame):
         table = block.rename_axis(index="").reset_index(allow_duplicates=True) if _has_names(block) else block
         return markdown_table([*map(str, table)], table.to_numpy())
-    if isinstance(block, Paste):
-        return f"```\n{block.line}\n```"
     if isinstance(block, Code):
         return f"```\n{block.lines}\n```"
     return block if isinstance(block, str) else "\n".join(f"- {line}" for line in block)
@@ -159,9 +202,7 @@ def _markdown(block: Block) -> str:
 
 def _html(block: Block) -> str:
     if isinstance(block, pd.DataFrame):
-        return block.to_html(index=_has_names(block), border=0)
-    if isinstance(block, Paste):
-        return f"<pre>{escape(block.line)}</pre>"
+        return f'<div class="wide">{block.to_html(index=_has_names(block), border=0)}</div>'
     if isinstance(block, Code):
         return f"<pre>{escape(block.lines)}</pre>"
     if isinstance(block, str):

@@ -22,15 +22,18 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from docmind_lab.core.alternative_catalogue import Chooses, is_mistake
+from docmind_lab.core.alternative_catalogue import Chooses, is_mistake, with_label
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import join_names, percent
 from docmind_lab.findings.endings import endings_of, went_past_budget, with_endings
-from docmind_lab.findings.finding import Block, Finding, MakesFinding, Paste
-from docmind_lab.findings.recommendation_words import choices_of, is_replay, sentences_of, shorter_in_words
+from docmind_lab.findings.finding import Block, Code, Finding, MakesFinding, after_interrupt
+from docmind_lab.findings.recommendation_words import Chosen, choices_of, is_replay, sentences_of, shorter_in_words
+from docmind_lab.statistics.interval import Interval
 from docmind_lab.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
 from docmind_lab.statistics.shares import runs_needed_for_share, share_interval
 from docmind_lab.tables.conditions import varying, with_arms
+from docmind_lab.tables.traces.trace_tables import Traces
+from docmind_lab.tables.traces.traced_studies import traces_of_study
 
 _QUANTILES: Final = (0.99, 0.95, 0.9)
 # Nobody makes more of each arm; a share that needs them is as good as the target.
@@ -57,10 +60,13 @@ class Recommendation(MakesFinding):
     steps: one row per arm, condition and decision timeout, in the order tested: the same share and bounds, tested
     (False below the first failure), reached, runs_to_settle (how many more runs would show on which side of the target
     the share is, if it held; NaN at the target itself).
+    target, confidence: what was looked for, as `recommend` takes them.
     title: what is looked for, and among which decision timeouts. sentences: one for each row of `frame`, then the
     assumptions they rest on. choice: what to choose, for each condition. settings: the line that gives the system the
     choice; "" when nothing was chosen, or in several conditions. runs_needed: runs of each arm and decision timeout
-    that would settle what is open; 0 where nothing is. is_sweep: whether a sweep made the runs.
+    that would settle what is open; 0 where nothing is. is_sweep: whether a sweep made the runs. interrupted: how many
+    of its runs are finished; empty where all are. arms: those to choose from; none where nothing was chosen, or in
+    several conditions.
     """
 
     target: float
@@ -73,6 +79,8 @@ class Recommendation(MakesFinding):
     settings: str
     runs_needed: int = 0
     is_sweep: bool = True
+    interrupted: str = ""
+    arms: tuple[str, ...] = ()
 
     def how_to_settle(self, *, in_python: bool = True) -> str:
         """Return how the runs that would settle what is open are made; "" where nothing is.
@@ -91,16 +99,14 @@ class Recommendation(MakesFinding):
 
     def finding(self, *, in_python: bool = True) -> Finding:
         """Return choice and settings, then the sentences. in_python: as of `how_to_settle`."""
-        words: list[Block] = [*self.choice, *([Paste(self.settings)] if self.settings else [])]
+        words: list[Block] = [
+            after_interrupt(self.interrupted, self.choice[0]),
+            *self.choice[1:],
+            *([Code(self.settings, with_label(self.settings))] if self.settings else []),
+        ]
         words += filter(None, [self.how_to_settle(in_python=in_python)])
-        numbers = {
-            "target": self.target,
-            "confidence": self.confidence,
-            "choice": self.choice,
-            "runs_needed": self.runs_needed,
-            "settings": self.settings,
-            "sentences": self.sentences,
-        }
+        names = ("target", "confidence", "choice", "runs_needed", "settings", "sentences")
+        numbers = {name: getattr(self, name) for name in names}
         return Finding((*words, f"{self.title}:", self.sentences), numbers, {"alternatives": self.frame})
 
 
@@ -146,6 +152,7 @@ def recommend(
     decided = pd.DataFrame(rows)
     budgets = join_names([f"{value:g}" for value in sorted(runs["decision_timeout_s"].unique())], "or")
     chosen = list(choices_of(decided, runs, apart, chosen_by))
+    only = chosen[0] if len(chosen) == 1 else Chosen("")
     return Recommendation(
         target,
         confidence,
@@ -153,10 +160,11 @@ def recommend(
         pd.DataFrame(steps),
         title=f"The smallest decision timeout that has {percent(target)} answered in time, of {budgets} s",
         sentences=sentences_of(decided, runs, apart, target, confidence, calls),
-        choice=tuple(line for line, _ in chosen),
-        settings=chosen[0][1] if len(chosen) == 1 else "",
+        choice=tuple(each.words for each in chosen),
+        settings=only.settings,
         runs_needed=_runs_needed(steps),
         is_sweep=is_sweep,
+        arms=only.arms,
     )
 
 
@@ -258,3 +266,26 @@ def _costs(runs: pd.DataFrame) -> dict[str, Any]:
         "caller_overrun_name": name,
         "caller_overrun_s": value,
     }
+
+
+def final_call_s(source: Any, quantile: float = 0.9) -> Interval:
+    """Return a quantile of the seconds that the last model call of each answered run took, with its interval.
+
+    Args:
+        source: A study with runs of the control, or traces. Runs that a deadline cut are no source: the long calls
+            would be missing.
+        quantile: Above 0 and below 1.
+
+    Raises:
+        ConfigurationError: There are too few answered runs, or the study has no runs of the control.
+    """
+    traces = source if isinstance(source, Traces) else traces_of_study(source)
+    answered = traces.runs.loc[traces.runs["outcome"].astype("str") == "answered", "trace_id"]
+    spans = traces.spans
+    is_call = (spans["kind"].astype("str") == "llm") & (spans["outcome"].astype("str") == "ok")
+    calls = spans[is_call & spans["trace_id"].isin(answered)].sort_values("ended_at_s", kind="stable")
+    final = calls.groupby("trace_id", observed=True).tail(1)
+    interval = gated_quantile(final["ended_at_s"] - final["started_at_s"], quantile)
+    if isinstance(interval, TooFewRuns):
+        raise ConfigurationError(f"the final model call: {interval.text()}; measure more, or give reserve_s in seconds")
+    return interval

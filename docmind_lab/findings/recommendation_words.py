@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pandas as pd
 
@@ -212,17 +212,23 @@ def _overrun(row: Any) -> str:
     return f"the caller waited {duration(row['caller_overrun_s'])} too long {which}"
 
 
-def choices_of(
-    frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str], chosen_by: Chooses
-) -> Iterator[tuple[str, str]]:
-    """Yield what to choose in each condition of a `Recommendation.frame`, and the line to paste."""
+class Chosen(NamedTuple):
+    """What to choose in one condition, in words. settings: the line to paste. arms: those that are as good."""
+
+    words: str
+    settings: str = ""
+    arms: tuple[str, ...] = ()
+
+
+def choices_of(frame: pd.DataFrame, runs: pd.DataFrame, apart: Sequence[str], chosen_by: Chooses) -> Iterator[Chosen]:
+    """Yield what to choose in each condition of a `Recommendation.frame`."""
     groups = frame.groupby(list(apart), observed=True, sort=False) if apart else [((), frame)]
     named = with_arms(runs)
     for values, group in groups:
         reached = [row for row in rows_of(group) if row["verdict"] == "reached"]
         where = _condition(group.iloc[0], apart)
         if not reached:
-            yield f"Nothing to choose{where}: no arm was shown to reach the target.", ""
+            yield Chosen(f"Nothing to choose{where}: no arm was shown to reach the target.")
             continue
         timeout_s = min(row["decision_timeout_s"] for row in reached)
         arms = [str(row["arm"]) for row in reached if row["decision_timeout_s"] == timeout_s]
@@ -232,7 +238,7 @@ def choices_of(
         result = choose(chosen_from)
         evidence = "".join(f" {line}" for line in result.evidence())
         if not result.chosen:
-            yield f"Nothing to choose{where}: who reached the target did not keep the deadline.{evidence}", ""
+            yield Chosen(f"Nothing to choose{where}: who reached the target did not keep the deadline.{evidence}")
             continue
         several = "; these runs do not tell them apart: choose by what each asks of your code"
         line = (
@@ -241,10 +247,9 @@ def choices_of(
             f"{evidence}"
         )
         first = chosen_from[chosen_from["arm"].astype("str") == result.chosen[0]].iloc[0]
-        yield (
-            line,
-            choice_to_paste(chosen_by, str(first["alternative"]), timeout_s, str(first["alternative_options"])),
-        )
+        options = str(first["alternative_options"])
+        pasted = choice_to_paste(chosen_by, str(first["alternative"]), timeout_s, options)
+        yield Chosen(line, pasted, tuple(result.chosen))
 
 
 def _condition(row: Any, apart: Sequence[str]) -> str:

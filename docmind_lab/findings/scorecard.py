@@ -71,6 +71,7 @@ class Scorecard(MakesFinding):
     weight_map: one row per Perf (judged, measured) and weights of a grid in steps of 1 %: perf, a column for each
     criterion in percent, winner ("" where several options share the lead).
     by_component: component that was measured → the option that leads with that one as Perf; "" for a tie.
+    table: the record's. seeds: how many questions were asked under each arm. context: the conditions, in words.
     """
 
     table: DecisionTable

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import os
@@ -9,9 +10,8 @@ import pkgutil
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import pandas as pd
 
@@ -19,9 +19,10 @@ from docmind_lab.core.errors import ConfigurationError, NoSuchRecord, RecordErro
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import Write, as_json, write_whole
 from docmind_lab.findings.contrasts import contrasts
+from docmind_lab.findings.finding import Finding
 from docmind_lab.findings.recommendation import Recommendation, recommend
 from docmind_lab.findings.scorecard import Scorecard, scorecard
-from docmind_lab.findings.summary import Summary, summarise
+from docmind_lab.findings.summary import FOREMOST, Summary, summarise
 from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.tables.frames import (
     UNREADABLE,
@@ -47,7 +48,7 @@ _DAMAGED = "; take the folder from a copy, or measure the study again into anoth
 
 # The work of a package that stands above. It is found by name when it is called, so that a study that is only read does
 # not need the stack.
-_EXTRA_TABLE: Final = "docmind_lab.systems.kinds:extra_table"
+_EXTRA_TABLE: Final = "docmind_lab.systems.workload_by_name:extra_table"
 
 MANIFEST, DESIGN, CELLS = "manifest.json", "design.json", "cells"
 
@@ -73,7 +74,12 @@ class Study:
 
     @classmethod
     def of(cls, measured: Iterable[RunRows], manifest: Mapping[str, Any]) -> Study:
-        """Return the study of measured runs, ordered by their ids, whatever order they ended in."""
+        """Return the study of measured runs, ordered by their ids, whatever order they ended in.
+
+        Args:
+            measured: Rows of each run.
+            manifest: Settings, versions, machine.
+        """
         runs = sorted(measured, key=lambda item: item.run.run_id)
         return cls(
             runs=to_frame("runs", [item.run for item in runs]),
@@ -82,9 +88,14 @@ class Study:
             manifest=manifest,
         )
 
-    def summary(self) -> pd.DataFrame:
-        """Return the summary, one row per alternative: outcomes, overruns, and work after the deadline."""
-        return self._summary().table
+    def summary(self, *, all: bool = False) -> pd.DataFrame:  # noqa: A002 - what is asked for
+        """Return the summary, one row per alternative: outcomes, overruns, and work after the deadline.
+
+        Args:
+            all: Return every column; else the twelve that say most, those of a condition that varies first.
+        """
+        summary = self._summary()
+        return summary.table if all else summary.table[[*summary.apart, *FOREMOST][:12]]
 
     def _summary(self) -> Summary:
         return summarise(self.runs, self.manifest)
@@ -109,13 +120,17 @@ class Study:
             confidence: Confidence of the Wilson interval whose lower bound must reach the target.
 
         Raises:
-            ConfigurationError: No arm enforces a deadline, or a share is not between 0 and 1.
+            ConfigurationError: No arm enforces a deadline, a share is not between 0 and 1, or no run was finished.
         """
+        if self.runs.empty:
+            reasons = [str(cell["reason"]) for cell in self.manifest.get("failed_cells", [])]
+            raise ConfigurationError(f"no run of this study was finished{''.join(f': {each}' for each in reasons[:1])}")
         # Only of a live endpoint: a large table of calls takes seconds to read.
         is_live = bool((self.runs["latency_profile"].astype("str") == "").any())
         calls = self.calls if is_live else None
         is_sweep = "factors" in self.manifest.get("design", {})
-        return recommend(self.runs, target, confidence, calls, chosen_by(self.runs, self.manifest), is_sweep)
+        result = recommend(self.runs, target, confidence, calls, chosen_by(self.runs, self.manifest), is_sweep)
+        return dataclasses.replace(result, interrupted=self.interrupted)
 
     def scorecard(self) -> Scorecard:
         """Return ADR-056's decision table with Perf measured instead of judged: `findings.scorecard`.
@@ -124,6 +139,16 @@ class Study:
             ConfigurationError: Fewer than two of its options were run, or the runs cannot be compared.
         """
         return scorecard(self.runs)
+
+    @property
+    def interrupted(self) -> str:
+        """How many runs of how many are finished, in words, of a study that was interrupted; empty otherwise."""
+        return str(self.manifest.get("interrupted", ""))
+
+    @property
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """The three tables by name."""
+        return {name: getattr(self, name) for name in TABLES}
 
     def table(self, name: str) -> pd.DataFrame:
         """Return a further table that a workload of this study adds to the three; docs/data-dictionary.md describes it.
@@ -167,7 +192,7 @@ class Study:
             ConfigurationError: The folder cannot be written or holds a study already.
         """
         folder = prepare_folder(directory)
-        for name, write in files_of(self, TABLES):
+        for name, write in files_of(self.tables, self.manifest):
             write_whole(folder / name, write)
         return folder
 
@@ -201,11 +226,35 @@ class Study:
         return _StudyInFolder.open_folder(folder, kinds)
 
     def __repr__(self) -> str:
-        return "\n".join(filter(None, (self._summary().text(), self._missing_tables())))
+        return self._as_shown().text_in_short("print(study.report())")
 
     def _repr_html_(self) -> str:
-        missing = self._missing_tables()
-        return self._summary().finding().html() + (f"<p>{escape(missing)}</p>" if missing else "")
+        return self._as_shown().html_in_short()
+
+    def _as_shown(self) -> Finding:
+        verdict, *words = self._summary().as_shown().words
+        return Finding((verdict, *filter(None, [self._missing_tables()]), *words))
+
+
+# In a list, so that it can be replaced.
+_LAST: Final[list[Study]] = []
+
+
+def remember(study: Study) -> Study:
+    """Return the study, and let `last_study` return it from now on."""
+    _LAST[:] = [study]
+    return study
+
+
+def last_study() -> Study:
+    """Return the study of the last `compare`, `sweep` or `recommend` in this process, also of an interrupted one.
+
+    Raises:
+        ConfigurationError: There was none.
+    """
+    if not _LAST:
+        raise ConfigurationError("no study was made in this process: dl.compare(…) makes one, Study.load(…) reads one")
+    return _LAST[0]
 
 
 class _StudyInFolder(Study):
@@ -252,7 +301,12 @@ def read_manifest(folder: Path) -> tuple[dict[str, Any], Mapping[str, str]]:
         raise RecordError(f"{file} is not a JSON object{_DAMAGED}")
     if "schema_version" not in manifest:
         raise RecordError(f"{file} is not the manifest of a study{_DAMAGED}")
-    require_known_schema(folder, manifest)
+    version = manifest["schema_version"]
+    if not isinstance(version, int) or version > SCHEMA_VERSION:
+        raise RecordError(
+            f"{file} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: upgrade "
+            "docmind_lab"
+        )
     return checked_manifest(file, text, _DAMAGED)
 
 
@@ -299,41 +353,20 @@ def _manifest_in(folder: Path) -> dict[str, Any] | None:
     return manifest if isinstance(manifest, dict) else None
 
 
-class TabledStudy(Protocol):
-    """A study with tables, each an attribute of its name, and a manifest."""
-
-    @property
-    def manifest(self) -> Mapping[str, Any]:
-        """The settings, versions and machine of the study."""
-        ...
-
-
-def files_of(study: TabledStudy, tables: Iterable[str]) -> Iterator[tuple[str, Write]]:
+def files_of(tables: Mapping[str, pd.DataFrame], manifest: Mapping[str, Any]) -> Iterator[tuple[str, Write]]:
     """Return the files of a study's folder by name, each with the function that writes it; the manifest last.
 
     The manifest has checksums, so it is written after the tables.
     """
     checksums: dict[str, str] = {}
 
-    def write_summed(path: str, file: str, write: Write) -> None:
-        write(path)
-        checksums[file] = file_sha256(path)
+    def write_summed(path: str, name: str) -> None:
+        parquet(tables[name])(path)
+        checksums[f"{name}.parquet"] = file_sha256(path)
 
     for name in tables:
-        frame: pd.DataFrame = getattr(study, name)
-        file = f"{name}.parquet"
-        yield file, functools.partial(write_summed, file=file, write=parquet(frame))
-    yield MANIFEST, lambda path: as_json(with_checksums(study.manifest, checksums))(path)
-
-
-def require_known_schema(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Require that this package can read the tables of a manifest. Raises: RecordError with the remedy."""
-    version = manifest.get("schema_version")
-    if not isinstance(version, int) or version > SCHEMA_VERSION:
-        raise RecordError(
-            f"{folder / MANIFEST} was written with schema version {version}; this package reads up to "
-            f"{SCHEMA_VERSION}: upgrade docmind_lab"
-        )
+        yield f"{name}.parquet", functools.partial(write_summed, name=name)
+    yield MANIFEST, lambda path: as_json(with_checksums(manifest, checksums))(path)
 
 
 def prepare_folder(directory: str | os.PathLike[str]) -> Path:
@@ -348,16 +381,13 @@ def prepare_folder(directory: str | os.PathLike[str]) -> Path:
     return folder
 
 
-def require_writable(directory: str | os.PathLike[str], named: str = "--out") -> Path:
-    """Return the folder, created if missing and checked to be writable. named: how messages call it.
-
-    Raises: ConfigurationError naming both.
-    """
+def require_writable(directory: str | os.PathLike[str]) -> Path:
+    """Return the folder, created if missing and checked to be writable. Raises: ConfigurationError naming it."""
     folder = Path(directory)
     try:
         str(folder).encode("utf-8")
     except UnicodeEncodeError as error:
-        raise ConfigurationError(f"{named}: the name {os.fsencode(folder)!r} is not UTF-8; choose another") from error
+        raise ConfigurationError(f"--out: the name {os.fsencode(folder)!r} is not UTF-8; choose another") from error
     try:
         folder.mkdir(parents=True, exist_ok=True)
         # Without a name, where the system can: whoever is killed here leaves nothing behind.
@@ -365,6 +395,6 @@ def require_writable(directory: str | os.PathLike[str], named: str = "--out") ->
             pass
     except OSError as error:
         raise ConfigurationError(
-            f"{named} {folder} cannot be written ({error.strerror}); choose another folder"
+            f"--out {folder} cannot be written ({error.strerror}); choose another folder"
         ) from error
     return folder

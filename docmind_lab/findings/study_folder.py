@@ -12,9 +12,9 @@ import contextlib
 import dataclasses
 import fcntl
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.settings import Settings
@@ -34,6 +34,12 @@ from docmind_lab.tables.manifest import flatten
 from docmind_lab.tables.records import TABLES, RunRows
 
 _LOCK = ".study.lock"
+# Settings that are factors, or that affect no run.
+_NOT_OF_RUNS: Final = {
+    "agents": {"decision_timeout", "enable_router_injection"},
+    "security": True,
+    "log_level": True,
+}
 
 
 class StudyFolder:
@@ -47,7 +53,7 @@ class StudyFolder:
         self, path: str | os.PathLike[str], study_id: str, design: Mapping[str, Any], settings: Settings
     ) -> None:
         self.path = require_writable(path)
-        self.study_id, self.design, self.settings = study_id, design, _settings_of_runs(settings)
+        self.study_id, self.design, self.settings = study_id, design, settings.recorded(_NOT_OF_RUNS)
         self.store = CellStore(self.path / CELLS, study_id)
         self._held = contextlib.ExitStack()
 
@@ -55,10 +61,11 @@ class StudyFolder:
         with contextlib.ExitStack() as until_held:
             until_held.callback(os.close, self._locked_file())
             self._belongs_to_us()
-            if self.finished():
+            if is_finished(self.path):
                 self._tidy()
             else:
-                self._make_folder(self.store.folder)
+                with _explaining(self.path):
+                    self.store.folder.mkdir(exist_ok=True)
             self._held = until_held.pop_all()
         return self
 
@@ -87,23 +94,13 @@ class StudyFolder:
                 "as they were, or choose another folder"
             )
 
-    def finished(self) -> bool:
-        """Whether the study's tables are written, with every cell in them."""
-        return is_finished(self.path)
-
-    def done(self) -> set[str]:
-        """Return the ids of the cells that are done."""
-        return self.store.done()
-
     def keep(self, cell_id: str, measured: Sequence[RunRows]) -> None:
         """Write a finished cell. Raises: RecordError if it cannot be written; the other cells are intact."""
-        try:
+        with _explaining(self.store.folder):
             self.store.write(cell_id, measured)
-        except OSError as error:
-            raise _unwritable(self.store.folder, error) from error
 
     def _discard_without_cells(self) -> None:
-        if self.done() or self.finished():
+        if self.store.done() or is_finished(self.path):
             return
         with contextlib.suppress(OSError):
             for path in (self.path / DESIGN, self.path / _LOCK):
@@ -125,7 +122,7 @@ class StudyFolder:
         tables = self.store.read(cell_ids)
         study = Study(tables.runs, tables.calls, tables.events, manifest)
         study = dataclasses.replace(study, manifest={**manifest, **facts_of(study)})
-        for name, write in files_of(study, TABLES):
+        for name, write in files_of(study.tables, study.manifest):
             self._write(self.path / name, write)
         if study.manifest["complete"]:
             self._tidy()
@@ -139,24 +136,14 @@ class StudyFolder:
             path.unlink(missing_ok=True)
         self.store.remove()
 
-    def _make_folder(self, folder: Path) -> None:
-        try:
-            folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise _unwritable(self.path, error) from error
-
     def _write(self, path: Path, write: Write) -> None:
-        try:
+        with _explaining(path.parent):
             write_whole(path, write)
-        except OSError as error:
-            raise _unwritable(path.parent, error) from error
 
     def _locked_file(self) -> int:
         """Return the descriptor of the lock file; the lock lasts until it is closed."""
-        try:
+        with _explaining(self.path):
             descriptor = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise _unwritable(self.path, error) from error
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
@@ -167,15 +154,13 @@ class StudyFolder:
         return descriptor
 
 
-def _settings_of_runs(settings: Settings) -> dict[str, Any]:
-    """Return the settings that affect a run, as JSON types; without factors, secrets and paths."""
-    return settings.recorded(
-        {"agents": {"decision_timeout", "enable_router_injection"}, "security": True, "log_level": True}
-    )
-
-
-def _unwritable(folder: Path, error: OSError) -> RecordError:
-    return RecordError(
-        f"{folder} cannot be written ({error.strerror or error}); the cells that are done are intact: make room, "
-        "then run the same study again, and it goes on from there"
-    )
+@contextlib.contextmanager
+def _explaining(folder: Path) -> Iterator[None]:
+    """Have what cannot be written in the block raise a RecordError that names the folder and the remedy."""
+    try:
+        yield
+    except OSError as error:
+        raise RecordError(
+            f"{folder} cannot be written ({error.strerror or error}); the cells that are done are intact: make room, "
+            "then run the same study again, and it goes on from there"
+        ) from error

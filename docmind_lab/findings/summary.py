@@ -6,7 +6,7 @@ import functools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 
@@ -16,6 +16,7 @@ from docmind_lab.core.levels import RUN_OUTCOMES
 from docmind_lab.core.text import (
     count_of,
     duration,
+    heading,
     in_python,
     join_names,
     level,
@@ -25,7 +26,7 @@ from docmind_lab.core.text import (
 from docmind_lab.findings.choice_words import advice_of, caveats
 from docmind_lab.findings.criteria import overran
 from docmind_lab.findings.endings import ended_by_budget
-from docmind_lab.findings.finding import Finding, MakesFinding
+from docmind_lab.findings.finding import Finding, MakesFinding, after_interrupt
 from docmind_lab.findings.recommendation import recommend
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.conditions import (
@@ -38,6 +39,12 @@ from docmind_lab.tables.conditions import (
 )
 from docmind_lab.tables.frames import rows_of
 from docmind_lab.tables.manifest import chosen_by
+
+FOREMOST: Final = (
+    *("alternative", "runs", "answered_in_time", "overran", "caller_overrun_worst_s", "worked_on"),
+    *("busy_after_deadline_s", "calls_after_deadline", "answered", "partial", "timed_out", "failed"),
+)
+"""Columns of the table that say most, the weightiest first."""
 
 _SHARE = ("share", "low", "high")
 
@@ -69,8 +76,9 @@ class Summary(MakesFinding):
         if self.apart:
             advice = self._condition_advice[1]
         else:
-            measured = (self._rows, self.runs, self._cpu_s_per_run)
-            advice = tuple(advice_of(*measured, chosen_by=chosen_by(self.runs, self.manifest)))
+            cpu_s_per_run = self.manifest.get("machine_use", {}).get("cpu_s_per_run")
+            by = chosen_by(self.runs, self.manifest)
+            advice = tuple(advice_of(self._rows, self.runs, cpu_s_per_run, chosen_by=by))
         return (*advice, *caveats(self.manifest))
 
     @functools.cached_property
@@ -78,17 +86,12 @@ class Summary(MakesFinding):
         return _condition_advice(self.runs, chosen_by(self.runs, self.manifest))
 
     @property
-    def _cpu_s_per_run(self) -> float | None:
-        measured = self.manifest.get("machine_use", {}).get("cpu_s_per_run")
-        return None if measured is None else float(measured)
-
-    @property
     def _rows(self) -> list[dict[str, Any]]:
         return rows_of(self.table.reset_index())
 
     def display_table(self) -> pd.DataFrame:
         """Return the table for people: rounded, with units in the headings."""
-        counts: dict[str, Any] = {_heading(name): [level(v) for v in self.table[name]] for name in self.apart}
+        counts: dict[str, Any] = {heading(name): [level(v) for v in self.table[name]] for name in self.apart}
         counts |= {name.replace("_", " "): self.table[name] for name in ("answered", "partial", "timed_out")}
         # Columns of what did not happen to anyone would only push the others apart.
         rare = ("failed", "interrupted", "unfinished", "ended_by_budget")
@@ -134,7 +137,7 @@ class Summary(MakesFinding):
         Arms with the same row share one. Columns in which all arms are alike are left out and named in the words.
         """
         frame = self.display_table().rename(columns=_SHORTER)
-        columns = [*map(_heading, self.apart), *(name for name in _SHORT if name in frame)]
+        columns = [*map(heading, self.apart), *(name for name in _SHORT if name in frame)]
         frame = frame[columns]
         if self.apart or len(frame) < 2:
             return frame, ()
@@ -162,23 +165,30 @@ class Summary(MakesFinding):
                 "deadline did."
             )
 
-    def text(self) -> str:
-        """Return title, choice and table as plain text, for Python."""
-        choice = map(in_python, self.advice[:1])
-        return Finding((self.title, *choice, self.display_table())).text()
+    def as_shown(self) -> Finding:
+        """Return the summary as a study shows itself: what to choose, what was measured, and a narrow table."""
+        choice, *rest = map(in_python, self.advice or (self.title,))
+        about = [self.title] if self.advice else []
+        table, alike = self.short_table()
+        return Finding((self._after_interrupt(choice), *about, table, *alike, *rest, *self.finding().words[-3:]))
 
     def finding(self) -> Finding:
         """Return the whole summary, for Python: advice, table and sentences."""
         # The corner named, or a table for screen readers begins with a heading that says nothing.
         table = self.display_table().rename_axis(index=None, columns="alternative")
         slack = duration(HELD_WITHIN_S)
+        seen_by = "as the traces of the runs say" if is_replayed(self.runs) else "from the servers' own log"
         note = (
-            f"Late: after the deadline, {_seen_by(self.runs)}: calls received, seconds busy, tokens generated; "
+            f"Late: after the deadline, {seen_by}: calls received, seconds busy, tokens generated; "
             f"means per run. Work went on: runs in which anything was at work {slack} after the deadline. Overran: "
             f"runs whose caller was not back within {slack} of the deadline, and by how much. In "
             "time: the share of runs, with its Wilson interval. ≥: observation stopped before the end."
         )
-        return Finding((self.title, *map(in_python, self.advice), table, self.sentences, note))
+        title = self._after_interrupt(self.title)
+        return Finding((title, *map(in_python, self.advice), table, self.sentences, note))
+
+    def _after_interrupt(self, words: str) -> str:
+        return after_interrupt(str(self.manifest.get("interrupted", "")), words)
 
 
 def summarise(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Summary:
@@ -243,10 +253,6 @@ def _row(label: str, group: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _heading(column: str) -> str:
-    return column.removesuffix("_s").replace("_", " ") + (" (s)" if column.endswith("_s") else "")
-
-
 # Headings of the display table in a narrow one.
 _SHORTER = {
     "in time (95 %)": "answered in time",
@@ -292,9 +298,8 @@ def _callers(row: Mapping[str, Any]) -> str:
         # Where a run failed at once its caller was back too: nobody had to wait, and nobody had an answer.
         return f"{text}; every caller was back within {duration(HELD_WITHIN_S)} of the deadline"
     least = "at least " if row["unfinished"] else ""
-    return (
-        f"{text}; {row['overran']} callers waited too long, at worst {least}{duration(row['caller_overrun_worst_s'])}"
-    )
+    late_callers = count_of(row["overran"], "caller")
+    return f"{text}; {late_callers} waited too long, at worst {least}{duration(row['caller_overrun_worst_s'])}"
 
 
 def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
@@ -331,11 +336,6 @@ def _why_it_went_on(row: Mapping[str, Any]) -> str:
     if row["work_overrun_worst_s"] <= HELD_WITHIN_S:
         return "on the way as the deadline fell, and over within moments"
     return "docmind-lab doctor --graph tells which node, docmind-lab show which call"
-
-
-def _seen_by(runs: pd.DataFrame) -> str:
-    """Say where what happened after the deadline is from."""
-    return "as the traces of the runs say" if is_replayed(runs) else "from the servers' own log"
 
 
 # Studies of before a manifest said what its systems are called.

@@ -32,11 +32,11 @@ from docmind_lab.core.telemetry_names import (
     THREADS_RUNNING,
     WORKFLOW,
 )
-from docmind_lab.core.text import count_of, join_names, level, percent
+from docmind_lab.core.text import count_of, join_names, percent
 from docmind_lab.findings.diff import StudyDiff, diff_of_runs
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.shares import share_interval
-from docmind_lab.tables.conditions import condition_columns
+from docmind_lab.tables.conditions import require_one_condition
 from docmind_lab.tables.frames import blank_row
 from docmind_lab.tables.records import TABLES
 from docmind_lab.tables.traces.importers.export_records import Record, files_of, records_of
@@ -189,12 +189,7 @@ def _one_condition(runs: pd.DataFrame) -> pd.DataFrame:
         raise ConfigurationError("the study has no runs to set the calls beside; give one that has")
     without = runs[runs["fault"].astype("str") == "none"]
     runs = without if len(without) else runs
-    several = [name for name in condition_columns(runs) if name != "decision_timeout_s"]
-    if several:
-        levels = [
-            f"{name.replace('_', ' ')} {join_names([level(v) for v in sorted(set(runs[name]))])}" for name in several
-        ]
-        raise ConfigurationError(f"the study has runs with {'; '.join(levels)}; give a study with one of them")
+    require_one_condition(runs, "decision_timeout_s", "horizon_s")
     return runs
 
 

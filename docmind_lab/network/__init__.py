@@ -2,6 +2,8 @@
 
 attempts.py           a logical call and its attempts on the wire; who observes them
 streams.py            network backends that observe bytes and hold every operation to the deadline
+call_limits.py        one call under its limits: what counts as a token, and what bounds the call now
+wrapping_up.py        what a model is told when its run is wrapped up, and until when tools may ask
 exchange.py           one request under way: what it is allowed, what is noted, how it ends
 taps.py               functions called before each request is sent, and with its traffic at the end
 recorder.py           what happened in one run

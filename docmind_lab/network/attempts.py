@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.levels import CutBy
 
 CallKind = Literal["llm", "retrieval", "tool", "peer"]
 AttemptOutcome = Literal["open", "ok", "timeout", "cancelled", "error", "refused"]
@@ -72,7 +74,9 @@ class Attempt:
     """One request on the wire and the instants that the seam saw, on the call's clock; None if not reached.
 
     timeout_s: the longest the attempt may take (total cap) or wait for one read (the client's own); inf without.
-    deadline: enforced on every operation of this attempt; None when nothing is.
+    deadline: enforced on every operation of this attempt; None when nothing is. It moves where limits of the call are
+    nearer than the run's deadline. cut_by: the limit that ended it; "deadline" for the run's; empty for none. own_s:
+    the client's own timeouts by what they bound, "connect", "read", "write", "pool" or "total"; None for no limit.
     """
 
     call: LogicalCall
@@ -83,13 +87,18 @@ class Attempt:
     acquired_at: float | None = None
     sent_at: float | None = None
     first_byte_at: float | None = None
+    first_token_at: float | None = None
+    last_token_at: float | None = None
+    longest_gap_s: float = math.nan
     ended_at: float | None = None
     outcome: AttemptOutcome = "open"
     status: int | None = None
     error_type: str = ""
+    cut_by: CutBy = ""
     input_tokens: int | None = None
     output_tokens: int | None = None
     capped: bool = field(default=False)
+    own_s: Mapping[str, float | None] = field(default_factory=dict)
 
     def note_acquired(self) -> None:
         """Record that the pool gave a connection or began to make one."""
@@ -105,6 +114,15 @@ class Attempt:
         """Record that the first bytes of the response arrived."""
         if self.first_byte_at is None:
             self.first_byte_at = self.call.clock.now()
+
+    def note_token(self, at: float) -> None:
+        """Record that a token of the answer arrived at an instant."""
+        if self.last_token_at is None:
+            self.first_token_at = at
+        else:
+            # NaN is never the larger one, if it stands second.
+            self.longest_gap_s = max(at - self.last_token_at, self.longest_gap_s)
+        self.last_token_at = at
 
     def end(self, outcome: AttemptOutcome, error: BaseException | None = None) -> None:
         """End the attempt with this outcome; only the first call has an effect."""

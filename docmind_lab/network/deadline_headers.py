@@ -60,7 +60,12 @@ class DeadlineOnWire(ShownAsCode):
         require_allowance("transit_s", self.transit_s)
 
     def names(self, host: str, port: int | None) -> bool:
-        """Whether requests to this host carry the header. A port that is not known fits only hosts without one."""
+        """Whether requests to this host carry the header. A port that is not known fits only hosts without one.
+
+        Args:
+            host: The host of a request.
+            port: Its port; None where it is not known.
+        """
         return _is_named(self.hosts, host, port)
 
     def outgoing_headers(
@@ -71,6 +76,12 @@ class DeadlineOnWire(ShownAsCode):
         A host that is named gets the time left, or what the caller has written there if that is less. A third party
         gets no such header, even if the caller has copied one onto the request. Without a deadline the header of a
         named host stays as it is.
+
+        Args:
+            raw_headers: The headers as pairs of bytes.
+            host: The host of a request.
+            port: Its port; None where it is not known.
+            deadline: The deadline in force; None for none.
         """
         name = self.header.encode("ascii")
         own = [value.decode("latin-1") for key, value in raw_headers if key.lower() == name]
@@ -87,6 +98,12 @@ class DeadlineOnWire(ShownAsCode):
         """Change the headers of a request in place, otherwise as `outgoing_headers`.
 
         They know names in any case, as those of urllib3 and aiohttp do.
+
+        Args:
+            headers: The headers, which are changed.
+            host: The host of a request.
+            port: Its port; None where it is not known.
+            deadline: The deadline in force; None for none.
         """
         own = headers.get(self.header)
         raw = [] if own is None else [(self.header.encode("ascii"), str(own).encode("latin-1", "replace"))]

@@ -11,7 +11,7 @@ import json
 import math
 import threading
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
@@ -25,8 +25,11 @@ from docmind_lab.network.snapshots import RawEvent, Result, Snapshot, copy_attem
 class Recorder:
     """Collects the events, calls and attempts of one run; the network seam reports attempts to it.
 
-    run_id: names the run to services. seed: keys its draws. deadline: the run's, whoever enforces it.
+    run_id: names the run to services. seed: keys its draws. deadline: the run's, whoever enforces it. on_attempt:
+    called with each attempt as it starts, in the code that sends it; None for nobody.
     """
+
+    on_attempt: Callable[[Attempt], None] | None = None
 
     def __init__(self, run_id: str, seed: int, deadline: Deadline, clock: Clock = WALL) -> None:
         self.run_id, self.seed, self.deadline, self.clock = run_id, seed, deadline, clock
@@ -101,6 +104,8 @@ class Recorder:
         call = attempt.call
         detail = {"kind": call.kind, "call_id": call.call_id, "attempt": attempt.number, "capped": attempt.capped}
         self.event("attempt_started", call.role, at=attempt.started_at, **detail)
+        if self.on_attempt is not None:
+            self.on_attempt(attempt)
 
     def attempt_ended(self, attempt: Attempt) -> None:
         """Record that a request is over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -66,9 +67,11 @@ def copy_attempt(attempt: Attempt) -> Attempt:
 def _as_of(attempt: Attempt, horizon_at: float) -> Attempt:
     """Return a copy of the attempt as it stood at an instant."""
     copy = copy_attempt(attempt)
-    for name in ("acquired_at", "sent_at", "first_byte_at"):
+    for name in ("acquired_at", "sent_at", "first_byte_at", "first_token_at"):
         if (at := getattr(copy, name)) is not None and at > horizon_at:
             setattr(copy, name, None)
     if copy.ended_at is not None and copy.ended_at > horizon_at:
-        copy.ended_at, copy.outcome, copy.error_type = None, "open", ""
+        copy.ended_at, copy.outcome, copy.error_type, copy.cut_by = None, "open", "", ""
+        # When the gap was is not known.
+        copy.longest_gap_s = math.nan
     return copy

@@ -18,6 +18,7 @@ import httpx2
 
 from docmind_lab.network.exchange import Admission, Exchange, Surfacing, admit_all, library_errors
 from docmind_lab.network.streams import AsyncBackend, SyncBackend
+from docmind_lab.network.wrapping_up import wrap_up_request
 
 MAX_CONNECTIONS = 100  # the httpx default, kept so that a pool behaves as a user's own would
 
@@ -110,6 +111,7 @@ class _SyncTransport(_Transport):
     backend, body, pool = SyncBackend, SyncBody, "ConnectionPool"
 
     def handle_request(self, request: Any) -> Any:
+        request = wrap_up_request(request)
         exchange = Exchange(request, self._admit, self._surfacing)
         with library_errors(), exchange:
             response = self._pool.handle_request(exchange.core_request(self.core, request, request.stream))
@@ -123,6 +125,7 @@ class _AsyncTransport(_Transport):
     backend, body, pool = AsyncBackend, AsyncBody, "AsyncConnectionPool"
 
     async def handle_async_request(self, request: Any) -> Any:
+        request = wrap_up_request(request)
         exchange = Exchange(request, self._admit, self._surfacing)
         with library_errors(), exchange:
             response = await self._pool.handle_async_request(exchange.core_request(self.core, request, request.stream))

@@ -1,6 +1,6 @@
 """`python -m docmind_lab.services`: run the simulated services for another program.
 
-Its arguments are modules that add to the services (`services/registry.py`). It reads `ServiceOptions` as one line of
+Its arguments are modules that add to the services (`services/hosts.py`). It reads `ServiceOptions` as one line of
 JSON from standard input, prints the addresses as one line of JSON when it is ready, and ends when standard input
 closes, so that it never outlives the program that started it.
 """

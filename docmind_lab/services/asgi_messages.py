@@ -38,12 +38,14 @@ class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # 
     """
 
     patience_s = CLIENT_PATIENCE_S
+    # Stands for no request after which a connection was idle; None is "before the first".
+    _BUSY: object = object()
     _timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
         """Start to watch the new connection."""
         super().connection_made(transport)
-        self._watch(was_idle_after=self)
+        self._watch(self._BUSY)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop watching the connection."""
@@ -52,6 +54,7 @@ class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # 
         super().connection_lost(exc)
 
     def _watch(self, was_idle_after: object) -> None:
+        """Look again after a while. was_idle_after: the request after which nothing was under way at this look."""
         self._timer = self.loop.call_later(self.patience_s / 2, self._check, was_idle_after)
 
     def _check(self, was_idle_after: object) -> None:
@@ -60,11 +63,10 @@ class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # 
         if self.transport.is_closing() or (is_idle and was_idle_after is self.cycle):
             self.transport.abort()
             return
-        # The protocol itself stands for "not idle": no cycle is it.
-        self._watch(was_idle_after=self.cycle if is_idle else self)
+        self._watch(self.cycle if is_idle else self._BUSY)
 
 
-def bounded(send: Send, seconds: float) -> Send:
+def send_within(send: Send, seconds: float) -> Send:
     """Return a `send` that drops a connection whose client has not read for so many seconds."""
 
     async def send_in_time(message: Message) -> None:

@@ -15,14 +15,12 @@ from dataclasses import dataclass, field
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.services.dialects import asks_a_model
 from docmind_lab.services.endpoints import ENDPOINTS_PATH
-from docmind_lab.services.hop_behaviour import HopBehaviour
-from docmind_lab.services.hosts import Hosted
+from docmind_lab.services.hosted_behaviour import HopBehaviour, PeerBehaviour
+from docmind_lab.services.hosts import HOSTS, Hosted
 from docmind_lab.services.log import ServiceLog
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peer_behaviour import PeerBehaviour
 from docmind_lab.services.plan import Plan, Service, ServiceRequest
 from docmind_lab.services.plan_player import Connection, LoopClock, PlanPlayer
-from docmind_lab.services.registry import HOSTS
 from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.virtual_time import VirtualClock
 

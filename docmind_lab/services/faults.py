@@ -1,27 +1,38 @@
 """Faults: what can go wrong at a simulated service, which requests it strikes, and the notation for it.
 
+What a fault does to an answer is in `fault_effects.py`.
+
 A fault is written "kind", "kind:role" or "kind:role:probability": `hang`, `trickle:validation`, `stall:*:0.2`. The
 kind may say its seconds and how many attempts of a call it strikes: `stall=5`, `http_500@1`, `rate_limit=2@1:*:0.5`.
 
     kind               strikes     what the client meets                                           seconds
     none               nobody      the plan as it is
-    hang               models      no byte, ever
-    trickle            models      the body in 12 pieces                                           0.3 between pieces
-    stall              models      silence first, then the plan, headers included                  3 of silence
+    hang               models      no byte, ever; also written dead
+    trickle            models      the body in 12 pieces                                           0.3 before each
+    stall              models      silence first, then the plan, headers included; also written    3 of silence
+                                   silent_thinking
+    stall_mid_stream   models      half of the tokens or of the body, silence, then the rest       3 of silence
     slow_first_token   models      headers of an event stream at once, its first token late        3 later
+    keep_alive         models      headers at once and a sign of life every 0.3 s, then the plan   inf before the plan
     http_500           the gate    status 500 at once
     rate_limit         the gate    status 429 at once, with Retry-After                            30 to wait, whole
     brownout           models      everything slower by a factor, if its work begins between two       factor 3
                                    instants (brownout=FACTOR@START-END)                           at 0-60
     disconnect         models      a closed connection after half of the body or of the tokens
     empty              models      a well-formed answer without text and without tool calls
+    endless            models      bytes for an hour and then none, and never the last one         0.3 between pieces
     retrieval_slow     searches    the answer, later                                               3 later
     retrieval_hang     searches    no byte, ever
-    retrieval_trickle  searches    the body in 12 pieces                                           0.3 between pieces
+    retrieval_trickle  searches    the body in 12 pieces                                           0.3 before each
+    retrieval_endless  searches    bytes for an hour and then none, and never the last one         0.3 between pieces
     retrieval_503      searches    status 503 at once
 
 Stall and slow_first_token are one for a JSON reply, whose headers come with its body. They differ for an event
 stream: a stall delays what the client waits for when it opens the stream, slow_first_token what it waits for then.
+
+A sign of life is a comment, a ping or an empty line of an event stream, and a space before any other body. Clients skip
+it. A timeout that counts bytes is defeated by it; a limit that counts tokens is not, in an event stream. Bytes of any
+other body are tokens, so there only a limit of the whole call ends the wait.
 
 The first kinds strike model calls. Without a role they strike synthesis, the longest call, so that a run gets far
 enough for its deadline to matter, and every client that names no role, such as one of your own. The retrieval kinds
@@ -61,27 +72,37 @@ FaultKind = Literal[
     "hang",
     "trickle",
     "stall",
+    "stall_mid_stream",
     "slow_first_token",
+    "keep_alive",
     "http_500",
     "rate_limit",
     "brownout",
     "disconnect",
     "empty",
+    "endless",
     "retrieval_slow",
     "retrieval_hang",
     "retrieval_trickle",
+    "retrieval_endless",
     "retrieval_503",
 ]
 FAULT_KINDS: tuple[str, ...] = get_args(FaultKind)
+OTHER_NAMES: Mapping[str, FaultKind] = {"dead": "hang", "silent_thinking": "stall"}
+"""Another name of a kind → the kind."""
 
 DEFAULT_ROLE = "synthesis"
 DEFAULT_SECONDS: Mapping[str, float] = {
     "trickle": 0.3,  # below any per-read timeout in use, which is what makes a trickle defeat one
     "stall": 3.0,
+    "stall_mid_stream": 3.0,
     "slow_first_token": 3.0,
+    "keep_alive": math.inf,
     "rate_limit": 30.0,
+    "endless": 0.3,
     "retrieval_slow": 3.0,
     "retrieval_trickle": 0.3,
+    "retrieval_endless": 0.3,
 }
 """The kinds that take seconds, with those they have when none are written."""
 
@@ -90,8 +111,8 @@ DEFAULT_FACTOR = 3.0
 DEFAULT_WINDOW_S = (0.0, 60.0)
 """When a brownout begins and ends, where it is not written."""
 
-# Beyond an hour a delay is a hang.
-_LONGEST_S = 3600.0
+LONGEST_S = 3600.0
+"""Beyond an hour a delay is a hang."""
 _WHOLE_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 _NUMBERED_ROLE = re.compile(r"(.+)#([1-9][0-9]{0,8})")
 
@@ -118,6 +139,7 @@ class Fault:
 
     def __post_init__(self) -> None:
         _check_kind(self.kind)
+        object.__setattr__(self, "kind", OTHER_NAMES.get(self.kind, self.kind))
         if not 0 <= self.probability <= 1:
             raise ConfigurationError(f"fault probability must be between 0 and 1, not {self.probability!r}")
         if self.attempts is not None and self.attempts < 1:
@@ -155,7 +177,7 @@ class Fault:
             raise ConfigurationError(
                 f"fault {self.kind} takes no seconds; those that do are {', '.join(DEFAULT_SECONDS)}"
             )
-        if not 0 <= seconds <= _LONGEST_S:
+        if not 0 <= seconds <= LONGEST_S and seconds != DEFAULT_SECONDS[self.kind]:
             raise ConfigurationError(f"fault {self.kind}: seconds must be between 0 and 3600, not {seconds!r}")
         if self.kind == "rate_limit" and seconds != int(seconds):
             raise ConfigurationError(f"fault rate_limit: Retry-After is in whole seconds, not {seconds!r}")
@@ -242,9 +264,9 @@ def brownouts_of(faults: Iterable[Fault], key: DrawKey, *, is_named: bool = True
 
 
 def _check_kind(kind: str) -> None:
-    if kind in FAULT_KINDS:
+    if kind in FAULT_KINDS or kind in OTHER_NAMES:
         return
-    near = difflib.get_close_matches(kind, FAULT_KINDS, n=1)
+    near = difflib.get_close_matches(kind, (*FAULT_KINDS, *OTHER_NAMES), n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise ConfigurationError(f"unknown fault {kind!r}; {hint}the faults are {', '.join(FAULT_KINDS)}")
 

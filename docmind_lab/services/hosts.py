@@ -1,4 +1,9 @@
-"""A request to a peer and its log row, which stays open until the reply and all work for the request are over.
+"""Servers that systems add to the simulated services, the requests to them, and the roles that systems add.
+
+    add_roles(__name__, {"You judge whether a source": "research_judge"}, {"research_judge": _judge})
+    add_host(__name__, "/a2a/", _load_host)
+
+A module adds its part when it is imported. Services in a process of their own import the same modules.
 
 A task outlives the request that asked for it. So a row of kind "peer" ends with the work, not with the connection, and
 what a peer does after a deadline is in the log, whether or not a client still listens.
@@ -8,17 +13,19 @@ from __future__ import annotations
 
 import abc
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.server_behaviour import ServerBehaviour
-from docmind_lab.services.asgi_messages import Send
-from docmind_lab.services.hop_behaviour import HopBehaviour
+from docmind_lab.services.asgi_messages import Message, Send
+from docmind_lab.services.hosted_behaviour import HopBehaviour, PeerBehaviour
 from docmind_lab.services.log import RequestRow, RowOutcome, ServiceLog
-from docmind_lab.services.peer_behaviour import PeerBehaviour
 from docmind_lab.services.plan import Plan, ServiceRequest
+from docmind_lab.services.scripted_model.conversation import Conversation, Reply
+from docmind_lab.services.scripted_model.scripted_roles import REPLIES, ROLE_OF_PHRASE
 
 
 @dataclass(eq=False)
@@ -49,6 +56,15 @@ class PeerExchange:
             self.row.status, self.row.first_byte_at = status, now
         if body:
             self.row.last_byte_at = now
+
+    def observe_send(self, send: Send) -> Send:
+        """Return a `send` that also notes what was sent of the reply."""
+
+        async def note_and_send(message: Message) -> None:
+            self.sent(message.get("status"), body=bool(message.get("body")))
+            await send(message)
+
+        return note_and_send
 
     def replied(self) -> None:
         """Note that the reply is over, complete or not."""
@@ -153,3 +169,44 @@ class ExchangeHost(abc.ABC):
     def _note_end(self, exchange: PeerExchange) -> None:
         self._open.pop(exchange, None)
         self._door.changed()
+
+
+HostMaker = Callable[[Any, DoorOfHost], ExchangeHost]
+"""(behaviour, door) → the server."""
+
+HOSTS: dict[str, Callable[[], HostMaker]] = {}
+"""Path → a function that loads the class of the server of all requests below it. It may take a second."""
+
+_modules: dict[str, None] = {}
+
+
+def add_roles(
+    module: str, role_of_phrase: Mapping[str, str], replies: Mapping[str, Callable[[Conversation], Reply]]
+) -> None:
+    """Add roles of the scripted model.
+
+    Args:
+        module: The name of the module that adds them.
+        role_of_phrase: A phrase of a role's system prompt, which stands in no other → the role.
+        replies: Role → what it says.
+    """
+    _modules[module] = None
+    ROLE_OF_PHRASE.update(role_of_phrase)
+    REPLIES.update(replies)
+
+
+def add_host(module: str, path: str, load: Callable[[], HostMaker]) -> None:
+    """Add a server.
+
+    Args:
+        module: The name of the module that adds it.
+        path: What the paths of its requests begin with.
+        load: Returns the server's class, a subclass of `ExchangeHost`.
+    """
+    _modules[module] = None
+    HOSTS[path] = load
+
+
+def modules() -> tuple[str, ...]:
+    """Return the modules that have added something, in order."""
+    return tuple(_modules)

@@ -12,7 +12,7 @@ from typing import Any, Final
 from qdrant_client import models
 
 from docmind_lab.services.dialects.vectors import DEFAULT_SIZE
-from docmind_lab.services.endpoint_request import share_of
+from docmind_lab.services.endpoint_shape import share_of
 
 SIZE: Final = 100
 """How many points such a collection has."""

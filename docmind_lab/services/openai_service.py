@@ -25,7 +25,7 @@ from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.dialects import Answer, Dialect, Dialects, Refusal, Route
 from docmind_lab.services.dialects.dialect_exchange import FinishReason, Rendering
 from docmind_lab.services.dialects.vectors import size_of, vector_of
-from docmind_lab.services.fault_plans import REFUSALS, of_any_request, under_fault
+from docmind_lab.services.fault_effects import REFUSALS, of_any_request, under_fault
 from docmind_lab.services.faults import Fault, brownouts_of, first_that_strikes
 from docmind_lab.services.plan import (
     ODD_REQUEST,
@@ -41,9 +41,8 @@ from docmind_lab.services.plan import (
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.conversation import message_text
 from docmind_lab.services.scripted_model.scripted_roles import role_of
-from docmind_lab.services.scripted_model.time_pressure import UnderPressure
 from docmind_lab.services.scripted_model.tokens import count_tokens, first_tokens, pieces_of
-from docmind_lab.services.scripted_model.variation import vary_reply
+from docmind_lab.services.scripted_model.variation import UnderPressure, vary_reply
 from docmind_lab.statistics.latency.profile import LatencyProfile, LlmLatency
 
 MODEL_NAME = "docmind-scripted"
@@ -86,7 +85,7 @@ class OpenAIService:
     default_seed: for clients that do not say which run they belong to. model: the name in its list of models, and of a
     request that names none. variation: share of the model's decisions that go another way, see
     `scripted_model/variation.py`. under_pressure: what the model does when its prompt says that little time is left,
-    see `scripted_model/time_pressure.py`. script: the model's reply to a conversation. dialects: in which it is asked;
+    see `scripted_model/variation.py`. script: the model's reply to a conversation. dialects: in which it is asked;
     services that share them know each other's earlier responses. known: plans of chat completions, by request and key:
     they depend on nothing else, and runs of one seed under several alternatives ask the same. checks_conversation:
     whether a conversation that breaks the provider's rules is refused (`conversation_rules.py`).
@@ -207,7 +206,7 @@ class OpenAIService:
         plan = replace(plan, paces=paces)
         if fault is None:
             return plan
-        return replace(plan, fault=fault.kind) if nothing else under_fault(plan, fault)
+        return replace(plan, fault=fault.kind) if nothing else under_fault(plan, fault, dialect.sign_of_life)
 
     def _answer_plan(self, answer: Answer, dialect: Dialect, *, streams: bool) -> Plan:
         """Return the plan of a good answer."""
@@ -273,7 +272,7 @@ def _truncate(reply: Reply, limit: int | None) -> tuple[Reply, FinishReason]:
 
 
 def _stream(rendering: Rendering, reply: Reply, latency: LlmLatency) -> tuple[Step, ...]:
-    """Return the steps of a stream: each token of the text when it is there, and all tool calls at their end."""
+    """Return the steps of a stream: each token of the text when it is there, and tool calls in their parts, evenly."""
     headers = Headers(200, (("content-type", rendering.content_type), ("cache-control", "no-cache")))
     steps: list[Step] = [Wait(latency.first_token_s), headers, *map(Chunk, rendering.opening())]
     sent = 0
@@ -283,8 +282,10 @@ def _stream(rendering: Rendering, reply: Reply, latency: LlmLatency) -> tuple[St
     if reply.text[sent:]:
         steps.append(Chunk(rendering.text(reply.text[sent:])))
     if reply.tool_calls:
-        tokens = count_tokens(_reply_text(Reply(tool_calls=reply.tool_calls)))
-        steps += [Wait(latency.inter_token_s * tokens, tokens=tokens), *map(Chunk, rendering.calls())]
+        tokens, parts = count_tokens(_reply_text(Reply(tool_calls=reply.tool_calls))), rendering.calls()
+        for number, part in enumerate(parts):
+            of_part = tokens * (number + 1) // len(parts) - tokens * number // len(parts)
+            steps += [Wait(latency.inter_token_s * of_part, tokens=of_part), Chunk(part)]
     if not count_tokens(_reply_text(reply)):
         steps.append(Wait(latency.inter_token_s, tokens=1))
     return (*steps, *map(Chunk, rendering.closing()))

@@ -23,6 +23,11 @@ from docmind_lab.network.attempts import HEADER_PREFIX
 
 ServiceKind = Literal["llm", "retrieval", "peer", "tool"]
 
+SIGN_OF_LIFE: Final = b": keep-alive\n\n"
+"""A comment of an event stream, which is no event."""
+SIGN_OF_LIFE_GAP_S: Final = 0.3
+"""Seconds between two signs of life: as a trickle's gap, below any per-read timeout in use."""
+
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,30}")
 
 
@@ -31,10 +36,12 @@ class Wait:
     """Wait for `seconds` (inf: for ever) and generate `tokens` tokens evenly meanwhile.
 
     Token i of n is there after seconds × i / n: that is how the simulated model works, not an estimate.
+    sign_of_life: bytes that go out each `SIGN_OF_LIFE_GAP_S` of it, which are no token; empty for none.
     """
 
     seconds: float
     tokens: int = 0
+    sign_of_life: bytes = b""
 
     def tokens_by(self, elapsed_s: float) -> int:
         """Return how many tokens are generated within `elapsed_s` of the wait."""

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from docmind_lab.core.clock import Clock
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.services.log import RequestRow, RowOutcome
-from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Disconnect, Headers, Plan, Step, Wait
+from docmind_lab.services.plan import RUN_IS_OVER, SIGN_OF_LIFE_GAP_S, Chunk, Disconnect, Headers, Plan, Step, Wait
 from docmind_lab.virtual_time import Alarm, VirtualClock
 
 
@@ -127,6 +127,10 @@ class PlanPlayer:
         while self._steps:
             step = self._steps.pop()
             if isinstance(step, Wait):
+                if step.sign_of_life and step.seconds > SIGN_OF_LIFE_GAP_S:
+                    rest = replace(step, seconds=step.seconds - SIGN_OF_LIFE_GAP_S)
+                    self._steps += [rest, Chunk(step.sign_of_life)]
+                    step = Wait(SIGN_OF_LIFE_GAP_S)
                 self._wait, self._wait_begun_at, self._due_at = step, self._due_at, self._due_at + step.seconds
                 if self._due_at > self.clock.now():
                     if not math.isinf(self._due_at):

@@ -1,4 +1,4 @@
-"""What the simulated Tavily and Wikipedia answer, each in its own shape.
+"""The simulated search services: their endpoints, and what each answers in its own shape.
 
 What they find is the same for the same query, and quotes it, so that an answer can be built from it.
 """
@@ -6,9 +6,9 @@ What they find is the same for the same query, and quotes it, so that an answer 
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import Any, Final
 
-from docmind_lab.services.endpoint_request import EndpointRequest
+from docmind_lab.services.endpoint_shape import Endpoint, EndpointRequest
 
 _KINDS = ("Overview", "Guide", "Reference", "Examples", "Questions and answers")
 _MOST_HITS = 20
@@ -90,3 +90,44 @@ def wikipedia(request: EndpointRequest) -> Any:
 
 def _page_id(title: str) -> int:
     return int(hashlib.sha256(title.encode()).hexdigest()[:6], 16) + 1
+
+
+_PAGE: Final = (
+    "<!DOCTYPE html><html><head><title>{path}</title></head><body><main><h1>{path}</h1>"
+    "<p>This page says what it is about, and what to mind.</p></main></body></html>"
+)
+
+_TITLES: Final = ("Overview", "Guide")
+_SERPER: Final = {
+    "searchParameters": {"q": "{json.q}"},
+    **{
+        kind: [
+            {"position": place + 1, "title": f"{title}: {{json.q}}", "link": f"https://www.example.com/{place + 1}"}
+            | {"snippet": f"{title} of {{json.q}}: what it is, and how it is used."}
+            for place, title in enumerate(_TITLES)
+        ]
+        for kind in ("organic", "news")
+    },
+}
+_BRAVE_RESULTS: Final = [
+    {"title": f"{title}: {{query.q}}", "url": f"https://www.example.com/{place + 1}"}
+    | {"description": f"{title} of {{query.q}}: what it is, and how it is used."}
+    for place, title in enumerate(_TITLES)
+]
+
+READY: Final[tuple[Endpoint, ...]] = (
+    Endpoint("api.tavily.com", "/search", "POST", function=tavily_search),
+    Endpoint("api.tavily.com", "/extract", "POST", function=tavily_extract),
+    Endpoint("google.serper.dev", "/*", json=_SERPER, effect=False),
+    Endpoint(
+        "api.search.brave.com",
+        "/res/v1/web/search",
+        "GET",
+        json={"type": "search", "web": {"type": "search", "results": _BRAVE_RESULTS}},
+    ),
+    Endpoint("*.wikipedia.org", "/w/api.php", function=wikipedia),
+    # Pages that these name in their answers.
+    Endpoint("*.wikipedia.org", "/wiki/*", "GET", text=_PAGE),
+    Endpoint("www.example.com", "*", "GET", text=_PAGE),
+)
+"""Rows that are always there, after those of a user's file."""

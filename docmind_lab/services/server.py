@@ -29,13 +29,12 @@ from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.services.asgi_messages import BoundedConnection
 from docmind_lab.services.endpoints import EndpointService, EndpointTable
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.hop_behaviour import HOPS_PATH, HopBehaviour
+from docmind_lab.services.hosted_behaviour import DEFAULT_HABITS, HOPS_PATH, HopBehaviour, PeerBehaviour, PeerHabits
+from docmind_lab.services.hosts import modules
 from docmind_lab.services.log import RequestRow, rows_from_json
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peer_behaviour import DEFAULT_HABITS, PeerBehaviour, PeerHabits
-from docmind_lab.services.plan import Plan
-from docmind_lab.services.registry import modules
-from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE, UnderPressure
+from docmind_lab.services.plan import Plan, Service, ServiceRequest, json_steps
+from docmind_lab.services.scripted_model.variation import DEFAULT_UNDER_PRESSURE, UnderPressure
 from docmind_lab.services.wall_door import WallDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
@@ -56,17 +55,43 @@ class ServedOptions(Protocol):
         ...
 
 
+@dataclass(frozen=True, kw_only=True)
+class ServiceConditions:
+    """What `World`, systems and a `Comparison` tell the services, by the same names.
+
+    cpu_charge: CPU seconds that each request costs its client in virtual time; over sockets CPU takes the time it
+    takes. model_variation: share of the model's decisions that go another way. model_under_pressure: what it does when
+    its prompt says that little time is left, as `UnderPressure.parse` reads it. adoption: share of hops that hold to a
+    deadline that comes with a request.
+    """
+
+    cpu_charge: float = 0.0
+    model_variation: float = 0.0
+    model_under_pressure: str = DEFAULT_UNDER_PRESSURE
+    adoption: float = 0.0
+
+    @classmethod
+    def of(cls, source: object) -> dict[str, Any]:
+        """Return the values of these names that an object has."""
+        return {name: getattr(source, name) for name in cls.__dataclass_fields__ if hasattr(source, name)}
+
+
+class _NoVectorStore:
+    """In place of the vector store where qdrant-client is not installed."""
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        """See `Service`."""
+        error = f"{request.path}: the simulated Qdrant needs qdrant-client: pip install 'docmind_lab[systems]'"
+        return Plan(json_steps(501, {"status": {"error": error}}), "retrieval")
+
+
 @dataclass(frozen=True)
-class ServiceOptions:
+class ServiceOptions(ServiceConditions):
     """What the services do.
 
     seed: for clients that do not say which run they belong to. peers: what peer agents do. slots_of_run: each run has
-    the profile's slots to itself; off, all clients of a wall door share them. cpu_charge: CPU seconds that each request
-    costs its client in virtual time; over sockets CPU takes the time it takes. model_variation: share of
-    the model's decisions that go another way. model_under_pressure: what it does when its prompt says that little time
-    is left, as `UnderPressure.parse` reads it. behaviour: what is done with a call whose client has left.
-    adoption: share of hops that hold to a deadline that comes with a request. endpoints: file with endpoints of other
-    services; empty for the ready ones alone.
+    the profile's slots to itself; off, all clients of a wall door share them. behaviour: what is done with a call whose
+    client has left. endpoints: file with endpoints of other services; empty for the ready ones alone.
     """
 
     profile: LatencyProfile = field(default_factory=lambda: LatencyProfile.named("typical"))
@@ -75,20 +100,21 @@ class ServiceOptions:
     seed: int = 0
     peers: PeerHabits = DEFAULT_HABITS
     slots_of_run: bool = False
-    cpu_charge: float = 0.0
-    model_variation: float = 0.0
-    model_under_pressure: str = DEFAULT_UNDER_PRESSURE
-    adoption: float = 0.0
     endpoints: str = ""
+
+    def _vector_store(self) -> Service:
+        try:
+            # Function-level: qdrant-client takes seconds to import, and services for agents have no vector store.
+            from docmind_lab.services.vector_service import VectorService  # noqa: PLC0415
+        except ModuleNotFoundError:
+            return _NoVectorStore()
+        return VectorService(self.profile, self.seed, faults=self.faults)
 
     def door(self) -> WallDoor:
         """The services behind sockets."""
-        # Function-level: qdrant-client takes seconds to import, and services for agents have no vector store.
-        from docmind_lab.services.vector_service import VectorService  # noqa: PLC0415
-
         return WallDoor(
             llm=self.model_service(),
-            vectors=VectorService(self.profile, self.seed, faults=self.faults),
+            vectors=self._vector_store(),
             slots=self.profile.slots,
             slots_of_run=self.slots_of_run,
             peers=self.peer_behaviour(),
@@ -130,7 +156,7 @@ class ServiceOptions:
         return json.dumps(vars(self) | values)
 
     @classmethod
-    def from_json(cls, text: str) -> ServiceOptions:
+    def from_json(cls, text: str) -> Self:
         """The options that `as_json` wrote. Raises: ConfigurationError naming what does not fit."""
         readers: Mapping[str, Callable[[Any], Any]] = {
             "profile": LatencyProfile.from_dict,
@@ -242,13 +268,21 @@ class ServiceProcess:
             stdout=subprocess.PIPE,
             text=True,
             env={**os.environ, "PYTHONUNBUFFERED": "1"},
+            # A Ctrl-C is for us, and we end it.
+            process_group=0,
         )
         assert self._process.stdin is not None
         # One that ended at once reads nothing; what it said, or its exit code, tells why.
         with contextlib.suppress(BrokenPipeError):
             self._process.stdin.write(self.options.as_json() + "\n")
             self._process.stdin.flush()
-        self.addresses = self._read_addresses(self._process)
+        try:
+            self.addresses = self._read_addresses(self._process)
+        except KeyboardInterrupt:
+            # What it imports yet, it would import to the end.
+            self._process.kill()
+            self.__exit__()
+            raise
         return self
 
     def _read_addresses(self, process: subprocess.Popen[str]) -> ServiceAddresses:

@@ -4,7 +4,7 @@ qdrant-client's own local engine creates, fills, counts and queries collections 
 
 Searches take the profile's retrieval latency; everything else answers at once. Errors have Qdrant's shape. Faults
 strike searches that could be served, and nothing else, so that a collection is always set up; of a user's graph they
-strike every request (`fault_plans.of_any_request`). Searches take none of the model's slots. A collection whose
+strike every request (`fault_effects.of_any_request`). Searches take none of the model's slots. A collection whose
 metadata has a `pace` takes so many times as long to search. A collection that is not there, such as one that users have
 filled, is answered with made-up points, and the plan says so.
 """
@@ -21,7 +21,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from qdrant_client import QdrantClient, models
 
-from docmind_lab.services.fault_plans import of_any_request, under_fault
+from docmind_lab.services.fault_effects import of_any_request, under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.made_up_points import ACKNOWLEDGED, MadeUpPoints
 from docmind_lab.services.plan import ODD_REQUEST, Plan, ServiceRequest, Wait, json_steps
@@ -34,7 +34,8 @@ _WRITES = frozenset({("PUT", ""), ("DELETE", ""), ("PUT", "/points"), ("POST", "
 _OF_EXISTENCE = frozenset({("GET", "/exists"), ("PUT", ""), ("DELETE", "")})
 # About 10 kB each; a study asks some hundred different ones.
 _MAX_KNOWN = 2_000
-_Handlers = dict[tuple[str, str], Callable[[str, ServiceRequest], Any]]
+_Handler = Callable[[str, ServiceRequest], Any]
+_Handlers = dict[tuple[str, str], _Handler]
 
 _POINTS: TypeAdapter[Any] = TypeAdapter(models.PointInsertOperations)
 _SELECTOR: TypeAdapter[Any] = TypeAdapter(models.PointsSelector)
@@ -222,25 +223,23 @@ def serves(method: str, path: str) -> bool:
 
 def _handlers_of(points: _StoredPoints | MadeUpPoints) -> _Handlers:
     """Return what answers a request for the points of a collection, by method and path."""
-    of_json = models.QueryRequest.model_validate_json
+
+    def reading(read: Callable[[bytes], Any], answer: Callable[[str, Any], Any]) -> _Handler:
+        return lambda name, request: answer(name, read(request.body))
+
+    def query_all(name: str, body: models.QueryRequestBatch) -> list[Any]:
+        return [points.query(name, each) for each in body.searches]
+
     return {
         ("GET", ""): lambda name, request: points.info(name),
         ("PUT", "/index"): lambda name, request: ACKNOWLEDGED,
-        ("PUT", "/points"): lambda name, request: points.upsert(name, _POINTS.validate_json(request.body)),
-        ("POST", "/points"): lambda name, request: points.retrieve(
-            name, models.PointRequest.model_validate_json(request.body)
-        ),
-        ("POST", "/points/delete"): lambda name, request: points.delete(name, _SELECTOR.validate_json(request.body)),
-        ("POST", "/points/count"): lambda name, request: points.count(
-            name, models.CountRequest.model_validate_json(request.body)
-        ),
-        ("POST", "/points/scroll"): lambda name, request: points.scroll(
-            name, models.ScrollRequest.model_validate_json(request.body)
-        ),
-        ("POST", "/points/query"): lambda name, request: points.query(name, of_json(request.body)),
-        ("POST", "/points/query/batch"): lambda name, request: [
-            points.query(name, each) for each in models.QueryRequestBatch.model_validate_json(request.body).searches
-        ],
+        ("PUT", "/points"): reading(_POINTS.validate_json, points.upsert),
+        ("POST", "/points"): reading(models.PointRequest.model_validate_json, points.retrieve),
+        ("POST", "/points/delete"): reading(_SELECTOR.validate_json, points.delete),
+        ("POST", "/points/count"): reading(models.CountRequest.model_validate_json, points.count),
+        ("POST", "/points/scroll"): reading(models.ScrollRequest.model_validate_json, points.scroll),
+        ("POST", "/points/query"): reading(models.QueryRequest.model_validate_json, points.query),
+        ("POST", "/points/query/batch"): reading(models.QueryRequestBatch.model_validate_json, query_all),
     }
 
 

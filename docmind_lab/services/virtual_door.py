@@ -22,12 +22,10 @@ from docmind_lab.core.errors import SimulationError
 from docmind_lab.network.virtual_network import Address, virtual_network
 from docmind_lab.network.virtual_wire import Wire
 from docmind_lab.services.door import Door
-from docmind_lab.services.hosts import DoorOfHost, Hosted
+from docmind_lab.services.hosts import HOSTS, DoorOfHost, Hosted
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Headers, ServiceRequest
-from docmind_lab.services.registry import HOSTS
-from docmind_lab.services.virtual_host import VirtualHost
-from docmind_lab.services.virtual_http import HttpConnection, fail_run
+from docmind_lab.services.virtual_host import HttpConnection, VirtualHost, fail_run
 from docmind_lab.virtual_time import VirtualClock
 
 # Loopback, so that requests carry the tags of their call. Nothing listens at port 1 of any ordinary machine: a client

@@ -33,18 +33,17 @@ from docmind_lab.services.asgi_messages import (
     Message,
     Receive,
     Send,
-    bounded,
     read_request,
     request_of_run,
     send_json,
     send_steps,
+    send_within,
     start_of,
 )
 from docmind_lab.services.door import Door
-from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, Hosted
+from docmind_lab.services.hosts import HOSTS, DoorOfHost, ExchangeHost, Hosted
 from docmind_lab.services.plan import RUN_IS_OVER, Chunk, Headers, ServiceRequest
 from docmind_lab.services.plan_player import LoopClock, PlanPlayer
-from docmind_lab.services.registry import HOSTS
 
 _REMEMBERED_RUNS = 10_000
 
@@ -110,7 +109,7 @@ class WallDoor(Door):
         if scope["type"] != "http":
             return
         received_at = self.clock.now()
-        send = bounded(send, self.client_patience_s)
+        send = send_within(send, self.client_patience_s)
         try:
             async with asyncio.timeout(self.client_patience_s):
                 request = await read_request(scope, receive)

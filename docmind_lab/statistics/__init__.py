@@ -3,6 +3,7 @@
     interval.py            an estimate with its interval; a difference with its interval, p value and test
     shares.py              shares of runs: Wilson; paired and unpaired differences
     sample_size.py         quantiles behind a gate: a number with enough runs, else how many are missing
+    tolerance.py           limits that few calls to come will be beyond, several of them together
     answer_times.py        when each run was answered, or why that is not known
     completion_curves.py   the share answered by each instant, with bands
     restricted_means.py    mean time to an answer within a limit, and differences of it

@@ -63,15 +63,12 @@ class Incidence:
 
         fewest: the fewest effective runs by which a share is said. Runs that nothing censored are enough, however few.
         """
-        censored = np.diff(self.censored_before, append=self.censored_before[-1] + self._censored_last)
+        all_censored = self.censored_before[-1] + self.at_risk[-1] - self.ended[-1]
+        censored = np.diff(self.censored_before, append=all_censored)
         left, open_after = self.at_risk - self.ended - censored, self.open_after
         runs = np.divide(left, open_after, out=np.full_like(left, np.inf), where=open_after > 0)
         few = np.flatnonzero((censored > 0) & (runs < fewest))
         return float(self.at_s[few[0]]) if len(few) else float("inf")
-
-    @property
-    def _censored_last(self) -> float:
-        return float(self.at_risk[-1] - self.ended[-1])
 
     def influences(self, times: AnswerTimes, at_s: float) -> Floats:
         """Return the derivative of the share at an instant by the weight of each run; they add up to 0.

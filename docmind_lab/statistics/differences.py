@@ -36,20 +36,10 @@ from docmind_lab.statistics.means import (
 
 @dataclass(frozen=True, eq=False)
 class Pairs:
-    """Runs of two arms with the same seeds. first, second: rows of `runs`, indexed by seed, in the same order.
-
-    left_out: runs whose seed only one of the arms met.
-    """
+    """Runs of two arms with the same seeds: rows of `runs`, indexed by seed, in the same order."""
 
     first: pd.DataFrame
     second: pd.DataFrame
-    left_out: int
-
-    def __len__(self) -> int:
-        return len(self.first)
-
-    def __repr__(self) -> str:
-        return f"Pairs: {len(self)} seeds that both arms met, {self.left_out} runs left out"
 
 
 def paired_by_seed(runs: pd.DataFrame, first: str, second: str) -> Pairs:
@@ -71,8 +61,7 @@ def paired_by_seed(runs: pd.DataFrame, first: str, second: str) -> Pairs:
     both = sides[0].index.intersection(sides[1].index)
     if both.empty:
         raise ConfigurationError(f"{first!r} and {second!r} share no seed: compare them as independent arms")
-    left_out = len(sides[0]) + len(sides[1]) - 2 * len(both)
-    return Pairs(sides[0].loc[both], sides[1].loc[both], left_out)
+    return Pairs(sides[0].loc[both], sides[1].loc[both])
 
 
 def values_of(pairs: Pairs, column: str) -> tuple[Floats, Floats]:
@@ -152,7 +141,7 @@ def mean_p_value(
         return 1.0, name
     result = stats.permutation_test(
         (first, second),
-        _difference_of_means,
+        lambda one, other, axis: one.mean(axis=axis) - other.mean(axis=axis),
         permutation_type="samples" if paired else "independent",
         vectorized=True,
         n_resamples=resamples,
@@ -220,11 +209,6 @@ def _signs(seeds: int) -> Floats:
         rows = np.random.default_rng(0).choice((1.0, -1.0), (_FLIPS + 1, seeds))
         rows[0] = 1.0
     return rows
-
-
-def _difference_of_means(first: Floats, second: Floats, axis: int = -1) -> Floats:
-    difference: Floats = first.mean(axis=axis) - second.mean(axis=axis)
-    return difference
 
 
 def _paired_differences(first: ArrayLike, second: ArrayLike) -> Floats:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.statistics.interval import Difference, Interval, check_confidence, difference_of
+from docmind_lab.statistics.interval import Difference, Floats, Interval, check_confidence, difference_of
 
 
 def share_interval(successes: int, runs: int, confidence: float = 0.95) -> Interval:
@@ -31,6 +31,19 @@ def share_interval(successes: int, runs: int, confidence: float = 0.95) -> Inter
         )
     result = stats.binomtest(successes, runs).proportion_ci(check_confidence(confidence), "wilson")
     return Interval(successes / runs, float(result.low), float(result.high), confidence, "Wilson", runs)
+
+
+def wilson_bounds(share: ArrayLike, runs: ArrayLike, quantile: float) -> tuple[Floats, Floats]:
+    """Return the bounds of Wilson's interval for shares of which no whole number of runs need be a success.
+
+    share: one or several. runs: as many independent runs as they rest on. quantile: of the normal distribution, or of
+    Student's, at the two-sided confidence.
+    """
+    p, n = np.asarray(share, dtype="float64"), np.asarray(runs, dtype="float64")
+    centre = p + quantile**2 / (2 * n)
+    half = quantile * np.sqrt(p * (1 - p) / n + quantile**2 / (4 * n * n))
+    low, high = ((centre + side * half) / (1 + quantile**2 / n) for side in (-1, 1))
+    return np.maximum(0.0, low), np.minimum(1.0, high)
 
 
 def runs_needed_for_share(target: float, confidence: float = 0.95) -> int:

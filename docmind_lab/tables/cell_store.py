@@ -93,7 +93,7 @@ class CellStore:
         try:
             table = read_arrow(path)
             table.validate(full=True)
-            strangers = set(table["study_id"].unique().to_pylist()) - {self.study_id}
+            other_studies = set(table["study_id"].unique().to_pylist()) - {self.study_id}
         except UNREADABLE as error:
             raise unreadable(path, error, _REMEDY) from error
         version = int((table.schema.metadata or {}).get(_VERSION_KEY, b"0"))
@@ -102,8 +102,8 @@ class CellStore:
                 f"cell {path} was written with schema version {version}; this package reads up to {SCHEMA_VERSION}: "
                 "upgrade docmind_lab"
             )
-        if self.study_id is not None and strangers:
-            others = ", ".join(map(str, strangers))
+        if self.study_id is not None and other_studies:
+            others = ", ".join(map(str, other_studies))
             raise RecordError(f"{path} is a cell of study {others}, not of {self.study_id}{_REMEDY}")
         if version == SCHEMA_VERSION and not table.schema.equals(_schema()):
             raise unreadable(path, ValueError("its columns are not those of a cell"), _REMEDY)
@@ -111,14 +111,12 @@ class CellStore:
 
 
 def _schema() -> pa.Schema:
-    fields = {name: _fields(name) for name in TABLES}
+    fields = {
+        name: [pa.field(column.name, _TYPES[column.kind]) for column in columns]
+        for name, (_, columns) in TABLES.items()
+    }
     nested = [(name, pa.list_(pa.struct(fields[name]))) for name in _NESTED]
     return pa.schema([*fields["runs"], *nested], metadata={_VERSION_KEY: str(SCHEMA_VERSION).encode()})
-
-
-def _fields(table: str) -> list[pa.Field]:
-    _, columns = TABLES[table]
-    return [pa.field(column.name, _TYPES[column.kind]) for column in columns]
 
 
 def _unnest(table: pa.Table, name: str) -> pd.DataFrame:

@@ -14,7 +14,8 @@ import pandas as pd
 
 from docmind_lab.core.alternative_catalogue import label_of, order_of
 from docmind_lab.core.budgets import NO_BUDGETS, order_of_level
-from docmind_lab.core.text import join_names
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.text import join_names, level
 
 CONDITION: Final = (
     "decision_timeout_s",
@@ -66,13 +67,13 @@ def by_condition(runs: pd.DataFrame) -> Iterator[tuple[dict[str, Any], pd.DataFr
         (dict(zip(CONDITION, values, strict=True)), group)
         for values, group in runs.groupby(list(CONDITION), observed=True, sort=True)
     ]
-    yield from sorted(groups, key=_place)
 
+    def place(item: tuple[dict[str, Any], pd.DataFrame]) -> tuple[Any, ...]:
+        condition, _ = item
+        spent = order_of_level(str(condition["second_budgets"]))
+        return condition["decision_timeout_s"], condition["fault"] != "none", spent
 
-def _place(item: tuple[dict[str, Any], pd.DataFrame]) -> tuple[Any, ...]:
-    condition, _ = item
-    spent = order_of_level(str(condition["second_budgets"]))
-    return condition["decision_timeout_s"], condition["fault"] != "none", spent
+    yield from sorted(groups, key=place)
 
 
 def varying(runs: pd.DataFrame) -> list[str]:
@@ -95,6 +96,19 @@ def profiles_of_servers(runs: pd.DataFrame) -> list[str]:
 def condition_columns(runs: pd.DataFrame) -> list[str]:
     """Return the columns that tell the conditions of these runs apart, without the horizon."""
     return [column for column in varying(runs) if column != "horizon_s"]
+
+
+def require_one_condition(runs: pd.DataFrame, *apart: str) -> None:
+    """Check that the runs can be pooled. apart: columns of `CONDITION` in which they may differ all the same.
+
+    Raises: ConfigurationError naming the columns with several values, and these.
+    """
+    several = [column for column in varying(runs) if column not in apart]
+    if several:
+        levels = [f"{name} ({', '.join(level(value) for value in sorted(set(runs[name])))})" for name in several]
+        raise ConfigurationError(
+            f"the runs have several values of {join_names(levels)}, and are compared under one: keep those with one"
+        )
 
 
 def in_words(condition: Mapping[str, Any] | pd.Series[Any], columns: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ Pages of a Parquet file have checksums, so a file that changed on its way is not
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -83,6 +84,12 @@ def with_dtypes(table: str, frame: pd.DataFrame) -> pd.DataFrame:
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return the rows of a frame, each by the names of its columns."""
     return [{str(name): value for name, value in row.items()} for row in frame.to_dict("records")]
+
+
+def event_rows(events: pd.DataFrame, *names: str) -> list[dict[str, Any]]:
+    """Return the rows of the events of these names, each with its detail as an object."""
+    chosen = rows_of(events[events["event"].isin(names)])
+    return [row | {"detail": json.loads(row["detail"])} for row in chosen]
 
 
 def rows_by(frame: pd.DataFrame, column: str) -> dict[Any, list[dict[str, Any]]]:

@@ -39,7 +39,7 @@ PACKAGES = (
 
 
 class MachineUse:
-    """Measures how busy the machine is while the runs of a study go on, from its creation on.
+    """Measures the CPU time and the wall time that the runs of a study take, from its creation on.
 
     workers_cpu_s: CPU seconds that runs took in worker processes, or one after the other in this one; None on the wall
     clock, where the runs share this process.
@@ -47,7 +47,6 @@ class MachineUse:
 
     def __init__(self) -> None:
         self.workers_cpu_s: float | None = None
-        self._load = _load_per_core()
         self.runs_begin()
 
     def runs_begin(self) -> None:
@@ -61,26 +60,16 @@ class MachineUse:
     def to_dict(self, runs: int) -> dict[str, Any]:
         """Return the use until now, as JSON types.
 
-        load_per_core: the load average of the last minute per core, at the start and at the end; None where the system
-        tells none. wall_s: seconds. cpu_per_wall: CPU seconds of this process in each of them. cpu_s_per_run: mean CPU
-        seconds of a run, in virtual time with those of the simulated services; None without runs.
+        wall_s: seconds. cpu_s_per_run: mean CPU seconds of a run, in virtual time with those of the simulated services;
+        None without runs.
         runs: number of runs of the study.
         """
         cpu_s, wall_s = time.process_time() - self._cpu_s, time.perf_counter() - self._wall_s
         of_runs_s = cpu_s if self.workers_cpu_s is None else self.workers_cpu_s
         return {
-            "load_per_core": [self._load, _load_per_core()],
             "wall_s": round(wall_s, 3),
-            "cpu_per_wall": round(cpu_s / wall_s, 3) if wall_s > 0 else None,
             "cpu_s_per_run": round(of_runs_s / runs, 4) if runs else None,
         }
-
-
-def _load_per_core() -> float | None:
-    try:
-        return round(os.getloadavg()[0] / (os.cpu_count() or 1), 2)
-    except (AttributeError, OSError):  # there is none on Windows, nor in some containers
-        return None
 
 
 def chosen_by(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> Chooses:

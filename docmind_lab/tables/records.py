@@ -7,7 +7,7 @@ from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
 
 from docmind_lab.core.lateness import HELD_WITHIN_S
-from docmind_lab.core.levels import NAN, STOP_REASONS, CallOutcome, RunOutcome
+from docmind_lab.core.levels import NAN, STOP_REASONS, CallOutcome, CutBy, RunOutcome
 
 Kind = Literal["text", "level", "float", "int", "bool"]
 DTYPES: Final[Mapping[str, str]] = {
@@ -94,6 +94,21 @@ class CallRecord:
     input_tokens: Annotated[float, "Tokens of the request; NaN where not known."]
     output_tokens: Annotated[float, "Client: as the response says. Server: as generated, also when nobody listened."]
     error_type: Annotated[str, "Name of the exception, or HTTP and the status; empty without an error."]
+    first_token_at_s: Annotated[
+        float,
+        "Client: first token of a streamed answer, or first byte of the body of another; NaN if there was none. Keep-"
+        "alives are no tokens. Server: NaN.",
+        Since(6),
+    ] = NAN
+    longest_gap_s: Annotated[
+        float, "Client: longest silence between two tokens; NaN with fewer than two. Server: NaN.", Since(6)
+    ] = NAN
+    cut_by: Annotated[
+        CutBy,
+        "What ended it by its time: deadline (of the run), or a limit of the call: first_token, idle, total; wrap_up "
+        "of a tool's request when its run was to be wrapped up. Empty for no limit of ours. Client rows.",
+        Since(6),
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -276,6 +291,8 @@ EVENTS: Final[Mapping[str, str]] = {
     "hedged": "A second request was sent for a call that took long. detail: kind, after_s.",
     "retry": "A failed attempt is tried again within the budget. detail: kind, attempt, wait_s.",
     "wound_down": "Little time was left, so a role lost its tools or began no further search. detail: left_s.",
+    "wrapped_up": "The reserve of the policy wrap_up had begun, and something was done. detail: what (told, untold, "
+    "refused, cut), of (the host or tool), left_s.",
     "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
     "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
     "reply_cut": "A reply was cut at the tokens that a second budget had left. detail: kind, budget, tokens.",

@@ -19,7 +19,7 @@ from docmind_lab.virtual_time.kernel import Actor, Kernel, this_thread
 from docmind_lab.virtual_time.one_core import OneCore
 from docmind_lab.virtual_time.real_primitives import RealLock, SimulationOver, real_join, real_monotonic
 from docmind_lab.virtual_time.real_waits import RealWaits
-from docmind_lab.virtual_time.reports import is_handing_over, waiting_for_work, where_everyone_waits
+from docmind_lab.virtual_time.reports import is_exempt, is_handing_over, waiting_for_work, where_everyone_waits
 from docmind_lab.virtual_time.threads import become_actor, cancel_waiting_jobs, forget_pool_worker, renew_pool
 from docmind_lab.virtual_time.virtual_event_loop import VirtualEventLoop
 
@@ -33,6 +33,8 @@ _LOOK_S = 0.025
 _LOOK_AT_CORE_S = 0.25
 # What a run that is to end may take to unwind. Unwinding waits for nothing, so this is CPU time on a busy machine.
 _UNWINDING_S = 3.0
+# The same where somebody waits for a prompt.
+_INTERRUPTED_S = 0.5
 # What a thread that was told to end by an exception from outside may take, and how often it is told.
 _KILLING_S, _KILL_AGAIN_S = 0.5, 0.02
 # What raises KeyboardInterrupt in the main thread, where somebody handles it so.
@@ -259,7 +261,7 @@ def _wait_for_end(kernel: Kernel, main: MainThread, stall_after_s: float, core: 
             handovers, progress_at = kernel.handovers, now
         elif now - progress_at > stall_after_s:
             raise _stall_error(kernel, main, stall_after_s)
-        if now - asked_at > _UNWINDING_S:
+        if now - asked_at > (_UNWINDING_S if kernel.interrupt is None else _INTERRUPTED_S):
             raise _unwinding_error(kernel, main)
 
 
@@ -303,8 +305,9 @@ def _give_up(kernel: Kernel, main: MainThread) -> None:
     gives_up_at = real_monotonic() + _KILLING_S
     while not main.has_ended and real_monotonic() < gives_up_at:
         frame = sys._current_frames().get(holder.thread.ident or 0)
-        # In the kernel it ends by itself, and must not be interrupted while it hands its end on.
-        if frame is not None and not is_handing_over(frame):
+        # In the kernel it ends by itself, and must not be interrupted while it hands its end on. An import that is cut
+        # may leave its lock held for ever.
+        if frame is not None and not is_handing_over(frame) and not is_exempt(holder.thread):
             ctypes.pythonapi.PyThreadState_SetAsyncExc(
                 ctypes.c_ulong(holder.thread.ident or 0), ctypes.py_object(SimulationOver)
             )

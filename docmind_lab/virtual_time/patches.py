@@ -77,7 +77,7 @@ class _Places:
         if len(modules) != len(self._modules) or not all(map(operator.is_, modules, self._modules)):
             sizes = {id(space): size for space, size in zip(self._namespaces, self._sizes, strict=True)}
             self._namespaces = [
-                _namespace(module) for name, module in list(sys.modules.items()) if _is_searched(name, module)
+                _namespace(module) for name, module in sys.modules.copy().items() if _is_searched(name, module)
             ]
             # -1 is no size, so that a new module is searched.
             self._sizes = [sizes.get(id(space), -1) for space in self._namespaces]

@@ -8,16 +8,16 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-import agents_here
 import pandas as pd
 import pytest
 from agents_here import FRAMEWORKS, QUESTION
+from doc_pages import section_of
 from flat_compare import compare_by
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.own.programs.program import service_variables
 from docmind_lab.views.cli.compare import compare
-from docmind_lab.views.cli.options import flag_of
+from docmind_lab.views.cli.fields_as_options import flag_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
@@ -48,23 +48,11 @@ def test_a_hang_is_left_at_the_budget_whatever_the_framework(framework: str) -> 
     assert runs.loc["async_cancellation", "work_overrun_s"] == pytest.approx(0.0)
 
 
-@pytest.mark.full
-@pytest.mark.wall
-def test_on_the_wall_clock_simulated_services_answer_the_same_agent() -> None:
-    runs = runs_of("agents", 1.0, faults="hang:agent", alternatives="A,B", clock="wall")
-    assert set(runs["outcome"]) == {"timed_out"}
-    # Two busy shared cores.
-    assert runs["caller_overrun_s"].max() < 0.5
-    assert runs.loc["hard_timeout", "work_overrun_s"] == pytest.approx(4.0, abs=0.1)
-    assert runs.loc["cooperative", "work_overrun_s"] < 0.5
-    assert agents_here.HOST not in str(runs)
-
-
 # ---- the page on other agents: its Python runs, and its commands are what the command line takes
 
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/other-agents.md").read_text(encoding="utf-8")
+PAGE = section_of("your-system.md", "Agents of other frameworks, and programs")
 
 
 @pytest.mark.full

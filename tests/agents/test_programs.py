@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shutil
 import signal
@@ -19,15 +20,15 @@ from own_runs import QUESTION, services
 import docmind_lab as dl
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.settings import Settings
+from docmind_lab.core.settings import DEADLINE_VARIABLE, Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, measure
 from docmind_lab.services.asgi_messages import request_of_run
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own.programs import own_program
+from docmind_lab.systems.workload_by_name import workload_kind
 
 SUPPORT = Path(__file__).parents[1] / "support"
 BUDGET_S = 1.5
@@ -39,8 +40,10 @@ def python_program(habit: str, *more: str) -> list[str]:
     return [sys.executable, str(SUPPORT / "agent_program.py"), habit, *more]
 
 
-def measured(command: list[str], alternative: str, *faults: str, question: Any = QUESTION) -> MeasuredRun:
-    """One run of a program, watched for twice its budget."""
+def measured(
+    command: list[str], alternative: str, *faults: str, question: Any = QUESTION, reserve_s: float | None = None
+) -> MeasuredRun:
+    """One run of a program, watched for twice its budget. reserve_s: in place of the one that the alternative has."""
     own = own_program(command, [question])
     comparison = Comparison(
         decision_timeout_s=BUDGET_S,
@@ -56,6 +59,10 @@ def measured(command: list[str], alternative: str, *faults: str, question: Any =
         workload = kind.build(Surroundings(here.addresses, Settings()))
         try:
             (order,) = comparison.orders()
+            if reserve_s is not None:
+                order = dataclasses.replace(
+                    order, alternative=dataclasses.replace(order.alternative, reserve_s=reserve_s)
+                )
             return measure(order, workload, here.log)
         finally:
             workload.close()
@@ -112,6 +119,88 @@ def test_a_child_that_a_program_leaves_behind_is_work_that_goes_on_until_the_run
     assert not [child for child in _children() if "time.sleep(600)" in child]
 
 
+# ---- its deadline, in its environment and by two signals
+
+RESERVE_S = 1.0
+
+
+def signals_of(made: MeasuredRun) -> list[str]:
+    return [json.loads(event.detail)["signal"] for event in made.events if event.event == "stop_requested"]
+
+
+@pytest.mark.wall
+def test_e_is_sigterm_at_the_reserve_and_what_the_program_hands_over_is_in_the_result() -> None:
+    made = measured(python_program("handling"), "E", "hang:program", reserve_s=RESERVE_S)
+    assert (made.run.outcome, made.run.stop_reason, made.outcome.answer) == ("partial", "cancelled", "a draft")
+    assert BUDGET_S - RESERVE_S <= made.run.returned_at_s < BUDGET_S
+    assert signals_of(made) == ["SIGTERM"]
+
+
+@pytest.mark.wall
+def test_e_is_sigkill_at_the_deadline_to_a_program_that_ignores_sigterm() -> None:
+    made = measured(python_program("deaf"), "E", "hang:program", reserve_s=RESERVE_S)
+    assert (made.run.outcome, made.run.stop_reason) == ("timed_out", "hard_timeout")
+    assert signals_of(made) == ["SIGTERM", "SIGKILL"]
+    assert BUDGET_S <= made.run.returned_at_s < BUDGET_S + SLACK_S
+    assert made.run.work_overrun_s < SLACK_S
+
+
+@pytest.mark.full
+@pytest.mark.wall
+@pytest.mark.parametrize(("habit", "outcome"), [("leaving", "partial"), ("forking", "answered")])
+def test_what_a_program_leaves_behind_ends_at_the_deadline_under_e(habit: str, outcome: str) -> None:
+    faults = ["hang:program"] if outcome == "partial" else []
+    made = measured(python_program(habit), "E", *faults, reserve_s=0.6)
+    assert (made.run.outcome, made.run.work_censored) == (outcome, False)
+    assert made.run.returned_at_s < BUDGET_S
+    # To its end, and no longer.
+    assert 0.0 <= made.run.work_overrun_s < SLACK_S
+    assert made.run.quiescent_at_s >= BUDGET_S
+    assert not [child for child in _children() if "time.sleep(600)" in child]
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("alternative", ["A", "E"])
+def test_a_program_that_knows_its_deadline_keeps_it_without_a_signal(alternative: str) -> None:
+    made = measured(python_program("knowing"), alternative, "hang:program")
+    assert (made.run.outcome, made.run.stop_reason, made.outcome.answer) == ("partial", "deadline", "a draft")
+    assert made.run.returned_at_s < BUDGET_S
+    assert signals_of(made) == []
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(("alternative", "is_told"), [("A", True), ("E", True), ("B", False), ("F", False)])
+def test_the_deadline_in_the_environment_is_what_is_left_at_the_start(
+    alternative: str, is_told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As of a program that the lab itself is part of.
+    monkeypatch.setenv(DEADLINE_VARIABLE, "99")
+    assert Settings().log_level == "WARNING", "it is no setting, and none that is unknown"
+    answer = measured([sys.executable, "-c", _TOLD], alternative).outcome.answer
+    assert (BUDGET_S - 0.2 < float(answer) <= BUDGET_S) if is_told else answer == "nothing"
+
+
+_TOLD = """
+import os, urllib.request
+urllib.request.urlopen(os.environ["OPENAI_BASE_URL"] + "/models").read()
+print(os.environ.get("DOCMIND_DEADLINE_S", "nothing"))
+"""
+
+
+def test_a_reserve_that_leaves_no_time_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"reserve_s is 1\.5 and the time limit 1\.5 s"):
+        measured(python_program("plain"), "E", reserve_s=BUDGET_S)
+
+
+@pytest.mark.wall
+def test_the_policy_wrap_up_says_when_sigterm_comes() -> None:
+    made = measured(python_program("handling"), f"E+wrap_up:{RESERVE_S}s", "hang:program")
+    assert (made.run.outcome, made.outcome.answer, signals_of(made)) == ("partial", "a draft", ["SIGTERM"])
+    # Long before a tenth of the time is left.
+    assert BUDGET_S - RESERVE_S <= made.run.returned_at_s < BUDGET_S - RESERVE_S + SLACK_S
+    assert json.loads(made.run.alternative_options) == {"policies": "wrap_up:1s"}
+
+
 @pytest.mark.wall
 @pytest.mark.parametrize(
     "arguments", [("plain", "{timeout}"), ("plain",)], ids=["in the command", "in the environment"]
@@ -153,7 +242,7 @@ print(sys.stdin.read())
 @pytest.mark.wall
 def test_a_comparison_of_a_program_leaves_out_what_it_cannot_have(tmp_path: Path) -> None:
     study = dl.compare(dl.command(python_program("plain", "{timeout}"), [QUESTION]), 3.0, runs=2, out=tmp_path / "out")
-    assert set(study.runs["alternative"]) == {"unguarded", "hard_timeout", "async_cancellation", "native"}
+    assert set(study.runs["alternative"]) == {"unguarded", "hard_timeout", "async_cancellation", "hybrid", "native"}
     assert set(study.runs["outcome"]) == {"answered"}
     assert "B is SIGKILL and C is SIGTERM" in study._repr_html_()
     # A command line may hold folders of this machine, and keys.
@@ -186,15 +275,20 @@ def test_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"alternatives": "E+wrap_up:1s/keep_tools"}, "leave out wrap_up:1s/keep_tools, or name E+wrap_up:5s"),
+        ({"alternatives": "A+wrap_up:1s"}, "no policy reaches the calls of another process; leave out wrap_up:1s"),
+        ({"alternatives": "A+aware"}, "no policy reaches the calls of another process; leave out aware"),
         (
-            {"alternatives": "A"},
-            "A cooperative: a deadline does not travel into another process; use a signal (B, C)",
+            {"alternatives": "E+limits:total=3"},
+            "no policy reaches the calls of another process; leave out limits:total=3",
         ),
-        ({"alternatives": "E"}, "alternative E hybrid: a deadline does not travel into another process"),
-        ({"alternatives": "B:propagate"}, "B hard timeout (propagate): a deadline does not travel"),
+        (
+            {"alternatives": "B:propagate"},
+            "B hard timeout (propagate): a program is told its deadline, ended by signals",
+        ),
         ({"alternatives": "D"}, "D stop flag: a program has no steps between which a flag could be looked at"),
-        ({"alternatives": "B:drain"}, "(drain_on_timeout): a program is ended by a signal or by its own timeout"),
-        ({"alternatives": "F:per_step"}, "F native (per_step): a program is ended by a signal or by its own timeout"),
+        ({"alternatives": "B:drain"}, "(drain_on_timeout): a program is told its deadline, ended by signals"),
+        ({"alternatives": "F:per_step"}, "F native (per_step): a program is told its deadline, ended by signals"),
         ({"command": []}, "command must be a list of texts"),
         ({"command": ["no-such-program"]}, "command: no program 'no-such-program' is found"),
         ({"command": 'node "agent'}, "cannot be read: No closing quotation"),

@@ -10,13 +10,6 @@ from virtual_runs import VirtualRuns
 
 
 @pytest.fixture(scope="session")
-def ordinary() -> Iterator[Laboratory]:
-    """A run takes about 0.9 s: 0.6 s of latency, the rest is Python's own."""
-    with laboratory("typical/20", own_process=False) as made:
-        yield made
-
-
-@pytest.fixture(scope="session")
 def hanging() -> Iterator[Laboratory]:
     """Synthesis never answers."""
     with laboratory("typical/40", "hang", own_process=False) as made:
@@ -33,6 +26,5 @@ def trickling() -> Iterator[Laboratory]:
 @pytest.fixture(scope="session")
 def virtual_runs() -> Iterator[VirtualRuns]:
     """Whole runs in virtual time, over one system."""
-    made = VirtualRuns.over_the_handbook()
-    yield made
-    made.system.close()
+    with VirtualRuns.of("supervisor") as made:
+        yield made

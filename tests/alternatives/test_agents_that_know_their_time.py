@@ -19,11 +19,11 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.time_policies import share_left, time_left_line
 from docmind_lab.experiments.load import run_load
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
-from docmind_lab.experiments.system_options import system_of_kind
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall
-from docmind_lab.services.scripted_model.time_pressure import UnderPressure
+from docmind_lab.services.scripted_model.variation import UnderPressure
 from docmind_lab.services.server import ServiceOptions
+from docmind_lab.systems.system_catalogue import system_of_kind
 
 SYNTHESIS_ENDS_S, TIGHT_S = 7.256, 9.0
 SYNC_AND_ASYNC = ("A", "C:propagate", "E")
@@ -143,6 +143,32 @@ def test_a_hurrying_supervisor_goes_past_the_planner() -> None:
         Reply(tool_calls=(ToolCall("transfer_to_planner_agent", {}),)), conversation, "supervisor"
     )
     assert [call.name for call in reply.tool_calls] == ["transfer_to_retrieval_agent"]
+
+
+HURRIED = {"role": "system", "content": "Time left: 1.0 s of 20 s."}
+ASKS = {"role": "user", "content": "When does the quoll hunt?"}
+RETURNED = {"role": "tool", "tool_call_id": "1", "name": "atlas", "content": "The quoll hunts at night. It is spotted."}
+
+
+@pytest.mark.parametrize(
+    ("messages", "options", "calls"),
+    [
+        ((HURRIED, ASKS, RETURNED), {}, []),
+        # Without a result it has nothing to answer from, and a tool that must be called is.
+        ((HURRIED, ASKS), {}, ["check"]),
+        ((HURRIED, ASKS, RETURNED), {"tool_choice": "required"}, ["check"]),
+        ((HURRIED, ASKS, RETURNED), {"tools": {"check": {}, "final_answer": {}}}, ["final_answer"]),
+        ((ASKS, RETURNED), {}, ["check"]),
+    ],
+)
+def test_any_other_agent_in_a_hurry_calls_no_further_tool(
+    messages: Any, options: dict[str, Any], calls: list[str]
+) -> None:
+    conversation = Conversation(messages, **({"tools": {"check": {}}} | options))
+    calm = Reply(tool_calls=(ToolCall("check", {}),))
+    reply = UnderPressure().reply(calm, conversation, "assistant")
+    assert [call.name for call in reply.tool_calls] == calls
+    assert bool(reply.text) == (not calls)
 
 
 @pytest.mark.parametrize("text", ["faints", "hurries:2", "panics:x"])

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
 
 import pytest
 from langchain_core.messages import AIMessage, HumanMessage
-from virtual_runs import VirtualRuns
+from virtual_runs import VirtualRuns, details
 
 from docmind_lab.alternatives.base import RunProgress
 from docmind_lab.core.budgets import Budget, Meter, Price, metering
@@ -23,10 +22,6 @@ def measured(runs: VirtualRuns, alternative: str, *faults: str, **budget: Any) -
     return runs.measure(alternative, *faults, timeout_s=AMPLE_S, budget=Budget(**budget))
 
 
-def of_kind(run: MeasuredRun, event: str) -> list[dict[str, Any]]:
-    return [json.loads(each.detail) for each in run.events if each.event == event]
-
-
 @pytest.mark.parametrize("alternative", ["A", "C:propagate", "D:propagate", "E", "F:propagate"])
 def test_who_propagates_makes_no_call_beyond_the_budget_and_keeps_what_there_is(
     virtual_runs: VirtualRuns, alternative: str
@@ -37,7 +32,7 @@ def test_who_propagates_makes_no_call_beyond_the_budget_and_keeps_what_there_is(
     assert run.run.documents_count == 5
     assert len([call for call in run.calls if call.seen_from == "server" and call.kind == "llm"]) == 6
     assert [call.outcome for call in run.calls if call.kind == "llm" and call.seen_from == "client"][-1] == "refused"
-    assert of_kind(run, "refused") == [{"budget": "calls", "kind": "llm"}]
+    assert details(run, "refused") == [{"budget": "calls", "kind": "llm"}]
 
 
 @pytest.mark.parametrize("alternative", ["unguarded", "B", "C", "D"])
@@ -88,7 +83,7 @@ def test_a_run_that_spent_its_budget_with_nothing_to_show_failed_and_was_not_tim
 def test_a_reply_is_cut_at_the_tokens_that_are_left_and_kept_as_a_draft(virtual_runs: VirtualRuns) -> None:
     # Synthesis begins with 1,442 tokens spent, and would write 137.
     run = measured(virtual_runs, "A", tokens=1500)
-    assert of_kind(run, "reply_cut") == [{"budget": "tokens", "kind": "llm", "tokens": 58}]
+    assert details(run, "reply_cut") == [{"budget": "tokens", "kind": "llm", "tokens": 58}]
     assert (run.run.outcome, run.run.stop_reason) == ("partial", "token_budget")
     generated = [call.output_tokens for call in run.calls if call.kind == "llm" and call.seen_from == "server"]
     assert generated[-1] == 58
@@ -97,10 +92,10 @@ def test_a_reply_is_cut_at_the_tokens_that_are_left_and_kept_as_a_draft(virtual_
 
 def test_a_last_word_that_was_cut_is_no_answer() -> None:
     progress = RunProgress({"messages": [HumanMessage("q"), AIMessage("It begins with")], "visits": ["synthesis"]})
-    assert progress.finished().outcome == "answered"
+    assert progress.final_outcome().outcome == "answered"
     with metering(Meter(Budget(tokens=10))) as meter:
         meter.note_cut("tokens")
-        outcome = progress.finished()
+        outcome = progress.final_outcome()
     assert (outcome.outcome, outcome.stop_reason, outcome.answer) == ("partial", "token_budget", "It begins with")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Callable
 from typing import Any, TypedDict
 
@@ -100,35 +99,6 @@ def test_a_node_that_waits_without_a_client_is_cancelled_and_what_was_found_is_k
     assert late_s < HELD_S
     assert (outcome.outcome, outcome.stop_reason) == ("partial", reason)
     assert [document["id"] for document in outcome.documents] == ["a"]
-
-
-@pytest.mark.wall
-def test_e_leaves_a_node_behind_that_blocks_the_event_loop_and_the_fence_keeps_it_out() -> None:
-    release, blocked = threading.Event(), threading.Event()
-
-    def block() -> None:
-        blocked.set()
-        release.wait()
-
-    saver = InMemorySaver()
-    # A sync step in an async run blocks the loop here, since its async side calls it without waiting.
-    runnable = graph(lambda: None, block, checkpointer=saver)
-    deadline = Deadline.after(0.2)
-    recorder = Recorder("r", 7, deadline)
-    try:
-        outcome = Hybrid().run(runnable, INPUTS, deadline, recorder)
-        late_s = -deadline.remaining()
-        assert blocked.is_set()
-    finally:
-        release.set()
-    assert late_s < HELD_S
-    assert (outcome.outcome, outcome.stop_reason) == ("partial", "left_behind")
-    # The loop is free again when this comes back: whatever the old run still did, it did by then.
-    again, _ = run(Hybrid(), graph(lambda: None), budget_s=20.0)
-    assert again.outcome == "answered"
-    state = saver.get_tuple({"configurable": {"thread_id": "t", "checkpoint_ns": ""}})
-    assert state is not None
-    assert [m.text for m in state.checkpoint["channel_values"]["messages"]] == ["?"]
 
 
 @pytest.mark.wall

@@ -22,8 +22,7 @@ from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.docmind.graphs.agent_node import AgentNode
-from docmind_lab.systems.docmind.graphs.build_params import SupervisorBuildParams
+from docmind_lab.systems.docmind.graphs.supervisor import AgentNode, SupervisorBuildParams
 
 # Of forty repeats at 8 s, those that are cut in the middle of a fan-out of which one branch has finished.
 DISCORDANT = (169588488377777, 255242311270067)
@@ -101,7 +100,7 @@ def shown(graph: Any, inputs: dict[str, Any]) -> RunProgress:
 
     def work() -> None:
         for chunk in graph.stream(inputs, {"max_concurrency": 1}, stream_mode=STREAM_MODES):
-            progress.show(chunk)
+            progress.add(chunk)
 
     with pytest.raises(RuntimeError, match="other branches"):
         work()
@@ -115,7 +114,7 @@ def test_writes_go_through_the_reducers_of_the_graph_and_leave_its_state_alone()
     for _ in range(2):  # reading changes nothing
         assert [document["id"] for document in progress.state["documents"]] == ["a", "b"]
     assert (progress.state["newest"], before) == ("b", [{"id": "a"}])
-    stopped = progress.stopped("deadline")
+    stopped = progress.early_outcome("deadline")
     assert (stopped.outcome, len(stopped.documents)) == ("partial", 2)
 
 
@@ -136,7 +135,7 @@ def test_a_state_takes_the_place_of_the_updates_that_led_to_it() -> None:
     graph = fan_out(lambda state: {"documents": [{"id": "b"}]})
     progress = RunProgress.of(graph)
     for chunk in graph.stream({"messages": [], "documents": [{"id": "a"}]}, stream_mode=STREAM_MODES):
-        progress.show(chunk)
+        progress.add(chunk)
     assert [document["id"] for document in progress.state["documents"]] == ["a", "b"]
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-import time
-from dataclasses import replace
 
 import pytest
-from laboratories import Laboratory
 from langchain_core.tools import StructuredTool
 from virtual_runs import ALL_ENDS_S, CALL_ENDS_S, TIMEOUT_S, VirtualRuns
 
@@ -145,24 +142,8 @@ def test_runs_over_other_nodes_give_the_same_tables_again_and_leave_no_thread(
 
 
 def test_a_cells_runs_are_over_nodes_of_its_mode(virtual_runs: VirtualRuns) -> None:
-    order, options = virtual_runs.order(AsyncCancellation())
+    (order,), options = virtual_runs.orders([AsyncCancellation()])
     for mode, quiescent_at_s in (("own", TIMEOUT_S), ("sync", CALL_ENDS_S)):
         system = Simulated(Settings(), options, corpus="handbook", node_mode=mode)  # type: ignore[arg-type]
         (measured,) = run_cell(Cell("000", (order,), system)).measured
         assert measured.run.quiescent_at_s == at(quiescent_at_s)
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_over_real_sockets_too_c_returns_and_its_threads_go_on(hanging: Laboratory) -> None:
-    """Synthesis hangs from about 0.5 s on; a thread that is left in it is still there at the horizon."""
-    over_sync = replace(hanging, workload=hanging.workload.in_node_mode("sync"))
-    begun_at = time.monotonic()
-    (measured,) = over_sync.measure([AsyncCancellation()], decision_timeout_s=2.0, horizon_factor=1.5).values()
-    run = measured[0].run
-    # Back within half a second of the deadline, as test_enforcement.py has it; the hang would be for ever.
-    assert run.caller_overrun_s < 0.5
-    assert run.work_censored
-    assert run.threads_left == 1
-    # The services cut what is left, so that no thread holds up what comes next.
-    assert time.monotonic() - begun_at < 20.0

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
-from virtual_runs import VirtualRuns
+from virtual_runs import VirtualRuns, details
 
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS
@@ -24,10 +23,6 @@ def measured(virtual_runs: VirtualRuns, name: str, *faults: str, **options: Any)
 
 def calls(run: MeasuredRun, seen_from: str, role: str = "synthesis") -> list[CallRecord]:
     return [call for call in run.calls if call.seen_from == seen_from and call.role == role]
-
-
-def details(run: MeasuredRun, event: str) -> list[dict[str, Any]]:
-    return [json.loads(each.detail) for each in run.events if each.event == event]
 
 
 @pytest.mark.parametrize("name", PROPAGATING)

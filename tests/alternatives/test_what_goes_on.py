@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 from virtual_runs import VirtualRuns
 
+from docmind_lab.alternatives import ALTERNATIVES, Alternative, Unguarded
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.experiments.comparison import Comparison
@@ -115,3 +116,12 @@ def test_retry_after_30_under_a_2_s_budget_costs_a_and_e_nothing_beyond_the_dead
         assert run.calls_after_deadline == 0
         assert (run.outcome, run.stop_reason) == ("failed", "error")
         assert run.documents_count > 0
+
+
+@pytest.mark.parametrize("kind", ALTERNATIVES.values(), ids=ALTERNATIVES)
+def test_with_time_enough_every_alternative_gives_the_same_answer(
+    kind: type[Alternative], virtual_runs: VirtualRuns
+) -> None:
+    free, measured = (virtual_runs.measure(each, timeout_s=100.0) for each in (Unguarded(), kind()))
+    assert (measured.outcome.outcome, measured.outcome.answer) == ("answered", free.outcome.answer)
+    assert (measured.run.source_recall, measured.run.answered_in_time) == (free.run.source_recall, True)

@@ -24,7 +24,7 @@ from docmind_lab.tables.records import TABLES, CallRecord, EventRecord
 def call(run_id: str, **changes: Any) -> CallRecord:
     kinds = {"text": "x", "level": "x", "float": 0.25, "int": 1, "bool": False, "maybe_bool": True}
     values: dict[str, Any] = {column.name: kinds[column.kind] for column in TABLES["calls"][1]}
-    levels = {"seen_from": "client", "kind": "llm", "outcome": "ok", "workload": "supervisor"}
+    levels = {"seen_from": "client", "kind": "llm", "outcome": "ok", "workload": "supervisor", "cut_by": "idle"}
     return CallRecord(**{**values, **levels, "run_id": run_id, **changes})
 
 

@@ -14,7 +14,8 @@ from typing import Any, ClassVar
 
 import cloudpickle
 import pytest
-from job_program import eventually
+from held_graphs import wait_until
+from job_program import PATIENCE_S
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
@@ -59,6 +60,21 @@ def test_a_process_kept_warm_works_in_the_folder_of_its_caller(tmp_path: Path, m
             assert workers.submit(os.getcwd).result() == str(folder)
 
 
+@pytest.mark.full
+def test_a_process_kept_warm_has_the_environment_of_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    processes = []
+    for key in ("first", "first", None):
+        if key is None:
+            monkeypatch.delenv("OPENAI_API_KEY")
+        else:
+            monkeypatch.setenv("OPENAI_API_KEY", key)
+        with kept_warm(1) as workers:
+            assert workers.submit(os.getenv, "OPENAI_API_KEY").result() == key
+            processes.append(workers.submit(os.getpid).result())
+    # What a module reads when it is imported is read anew, so the process is another: but the same for the same.
+    assert processes[0] == processes[1] != processes[2]
+
+
 # Loads the one file, since the package takes seconds to import.
 WORKER = f"""
 import importlib.util, os, time
@@ -93,7 +109,7 @@ def test_a_worker_ends_within_seconds_of_its_parent_that_was_killed() -> None:
         assert is_alive(worker)
         parent.send_signal(signal.SIGKILL)
     # The watch looks once a second.
-    eventually(lambda: not is_alive(worker))
+    wait_until(lambda: not is_alive(worker), PATIENCE_S)
 
 
 def test_every_pool_of_processes_has_its_workers_watch_their_parent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,27 +156,28 @@ def test_no_module_holds_a_replacement_after_a_run() -> None:
     assert held == []
 
 
-def test_importing_patches_nothing() -> None:
-    code = (
-        "import time, threading; before = time.sleep, threading.Lock, threading.Thread.start\n"
-        "import docmind_lab.virtual_time\n"
-        "print(before == (time.sleep, threading.Lock, threading.Thread.start))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "True"
+OPEN_POOL = """
+import concurrent.futures, time
+from docmind_lab.virtual_time import VirtualClock
+clock = VirtualClock()
+clock.run(lambda: concurrent.futures.ThreadPoolExecutor(2).submit(time.sleep, 3600).result())
+print(clock)
+"""
+IMPORTED = """
+import time, threading; before = time.sleep, threading.Lock, threading.Thread.start
+import docmind_lab.virtual_time
+print(before == (time.sleep, threading.Lock, threading.Thread.start))
+"""
 
 
-def test_a_script_runs_and_ends_with_a_pool_left_open() -> None:
-    code = (
-        "import concurrent.futures, time\n"
-        "from docmind_lab.virtual_time import VirtualClock\n"
-        "clock = VirtualClock()\n"
-        "clock.run(lambda: concurrent.futures.ThreadPoolExecutor(2).submit(time.sleep, 3600).result())\n"
-        "print(clock)"
-    )
+@pytest.mark.parametrize(
+    ("code", "printed"),
+    [(IMPORTED, "True"), (OPEN_POOL, "VirtualClock(now=3600.000000 s, seed=None)")],
+    ids=["importing patches nothing", "a pool is left open"],
+)
+def test_a_script_runs_and_ends(code: str, printed: str) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    assert done.stdout.strip() == "VirtualClock(now=3600.000000 s, seed=None)"
-    assert done.stderr == ""
+    assert (done.stdout.strip(), done.stderr) == (printed, "")
 
 
 def test_a_notebooks_output_stream_flushes_in_real_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -153,11 +153,10 @@ def test_a_swept_study_goes_one_at_a_time_at_a_live_endpoint_unless_asked(monkey
     assert StudyDesign.of({"side_by_side": 3}).side_by_side == 3
 
 
-def test_the_manifest_says_how_busy_the_machine_was_and_what_a_run_cost() -> None:
+def test_the_manifest_says_what_a_run_cost() -> None:
     study = compare(decision_timeout_s=2.0, alternatives="A", world=dl.World(latencies="typical/10"), runs=2)
     use = study.manifest["machine_use"]
     assert use["cpu_s_per_run"] > 0
     assert use["wall_s"] > 0
-    assert len(use["load_per_core"]) == 2
     limits = next(line for line in summarise(study.runs, study.manifest).advice if line.startswith("Limits:"))
     assert f"A run took {use['cpu_s_per_run']:.2g} s of it on this machine" in limits

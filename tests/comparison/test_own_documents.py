@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from doc_pages import section_of
 from flat_compare import compare_by
 
 import docmind_lab as dl
@@ -18,18 +19,16 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch.cells import cells_of, run_cell
 from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.comparison.documents import Documents, documents_of
+from docmind_lab.experiments.comparison.comparison import simulated
+from docmind_lab.experiments.comparison.documents import Documents, documents_in
 from docmind_lab.experiments.comparison.replays import replayed_comparison
-from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.findings.study import Study
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import LibraryPlace
 from docmind_lab.systems.base.questions import Question
-from docmind_lab.tables.records import TABLES
 from docmind_lab.tables.traces.importers.recordings import Recording
-from docmind_lab.views.reports.report_model import Facts
-from docmind_lab.views.reports.sections import question_section
+from docmind_lab.views.reports.build import question_section
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 QUESTIONS = EXAMPLES / "harbour-questions.jsonl"
@@ -58,7 +57,7 @@ def study(harbour: Path) -> Study:
 
 
 def comparison(harbour: Path, **changes: Any) -> Comparison:
-    documents = documents_of(harbour, QUESTIONS)
+    documents = documents_in(dl.docmind(harbour, QUESTIONS))
     made = Comparison(
         decision_timeout_s=8.0,
         runs=3,
@@ -67,11 +66,6 @@ def comparison(harbour: Path, **changes: Any) -> Comparison:
         documents=documents,
     )
     return dataclasses.replace(made, **changes)
-
-
-def values(made: Study) -> dict[str, list[Any]]:
-    """Every value of all tables; NaN as text, since it is not equal to itself."""
-    return {table: getattr(made, table).astype(str).values.tolist() for table in TABLES}
 
 
 def test_every_question_is_asked_and_recall_is_of_its_gold_documents(study: Study) -> None:
@@ -108,9 +102,9 @@ def test_the_manifest_says_which_documents_and_questions_without_their_text_or_p
 
 
 def test_a_report_names_them(study: Study) -> None:
-    (facts,) = (block for block in question_section(study).blocks if isinstance(block, Facts))
-    assert facts.items["Documents"].startswith("7 documents of the user's own, 12 passages (library-")
-    assert facts.items["Questions"].startswith("8 of the user's own (")
+    facts = question_section(study).blocks[0]
+    assert facts["Documents"].startswith("7 documents of the user's own, 12 passages (library-")
+    assert facts["Questions"].startswith("8 of the user's own (")
 
 
 def test_recall_that_nothing_defines_is_shown_as_such(harbour: Path, tmp_path: Path) -> None:
@@ -123,7 +117,7 @@ def test_recall_that_nothing_defines_is_shown_as_such(harbour: Path, tmp_path: P
         world=dl.World(latencies="typical"),
         runs=1,
     )
-    (shown,) = made.summary()["source_recall"]
+    (shown,) = made.summary(all=True)["source_recall"]
     assert shown != shown, "NaN: there is no gold, so 0 and 1 would both be wrong"
     assert "nan" not in str(made).lower()
     assert "source recall" not in str(made).partition("Choose")[2]
@@ -132,15 +126,15 @@ def test_recall_that_nothing_defines_is_shown_as_such(harbour: Path, tmp_path: P
 def test_the_lab_s_own_documents_take_questions_of_the_users(tmp_path: Path) -> None:
     file = tmp_path / "q.jsonl"
     file.write_text('{"text": "What is a budget?", "gold_documents": ["budget.md"]}\n')
-    documents = documents_of("handbook", file)
+    documents = documents_in(dl.docmind("handbook", file))
     assert documents == Documents("handbook", (Question("001", "What is a budget?", ("budget.md",)),))
     assert Comparison(runs=1, documents=documents).orders()[0].question.id == "001"
 
 
 def test_the_page_on_own_documents_shows_questions_that_can_be_read(harbour: Path, tmp_path: Path) -> None:
-    page = (EXAMPLES.parent / "docs" / "own-documents.md").read_text(encoding="utf-8")
+    page = section_of("your-system.md", "Your own documents")
     (tmp_path / "q.jsonl").write_text(page.partition("```json\n")[2].partition("```")[0])
-    first, second = documents_of(harbour, tmp_path / "q.jsonl").questions
+    first, second = documents_in(dl.docmind(harbour, tmp_path / "q.jsonl")).questions
     assert (first.gold_topics, second.id) == (("rules.md",), "fuel")
 
 
@@ -149,7 +143,7 @@ def test_the_same_questions_are_the_same_study_whatever_file_they_are_in(harbour
     (tmp_path / "q.jsonl").write_text("".join(lines))
     (tmp_path / "fewer.jsonl").write_text("".join(lines[:-1]))
     ids = [
-        comparison(harbour, documents=documents_of(harbour, file)).study_id
+        comparison(harbour, documents=documents_in(dl.docmind(harbour, file))).study_id
         for file in (QUESTIONS, tmp_path / "q.jsonl", tmp_path / "fewer.jsonl")
     ]
     assert ids[0] == ids[1] != ids[2]

@@ -26,20 +26,20 @@ def test_when_nothing_streams_the_answer_comes_in_chunks() -> None:
     assert stream.response.content == "word " * 25
 
 
-def test_what_was_streamed_is_not_said_twice() -> None:
-    def answer(write: Callable[[str], None]) -> AgentResponse:
-        write("The answer ")
-        return AgentResponse("The answer is here.")
+@pytest.mark.parametrize(
+    ("streamed", "answer", "read"),
+    [
+        ("The answer ", "The answer is here.", "The answer is here."),
+        # A correction follows what was streamed, after a blank line.
+        ("A wrong one.", "The right one.", "A wrong one.\n\nThe right one."),
+    ],
+)
+def test_what_was_streamed_is_not_said_twice(streamed: str, answer: str, read: str) -> None:
+    def write_first(write: Callable[[str], None]) -> AgentResponse:
+        write(streamed)
+        return AgentResponse(answer)
 
-    assert "".join(AnswerStream(answer)) == "The answer is here."
-
-
-def test_a_correction_follows_what_was_streamed_after_a_blank_line() -> None:
-    def answer(write: Callable[[str], None]) -> AgentResponse:
-        write("A wrong one.")
-        return AgentResponse("The right one.")
-
-    assert "".join(AnswerStream(answer)) == "A wrong one.\n\nThe right one."
+    assert "".join(AnswerStream(write_first)) == read
 
 
 def test_an_error_reaches_the_reader() -> None:

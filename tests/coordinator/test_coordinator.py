@@ -14,7 +14,7 @@ from docmind_lab.alternatives import ALTERNATIVES, StopFlag
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
-from docmind_lab.systems.docmind.coordinator.conversation_threads import thread_config
+from docmind_lab.systems.docmind.coordinator.coordinator import thread_config
 
 pytestmark = pytest.mark.wall
 

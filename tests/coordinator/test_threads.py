@@ -7,7 +7,7 @@ from itertools import combinations
 from manual_clock import ManualClock
 
 from docmind_lab.core.deadlines import Deadline
-from docmind_lab.systems.docmind.coordinator.conversation_threads import ConversationThreads, thread_key
+from docmind_lab.systems.docmind.coordinator.coordinator import ConversationThreads, thread_key
 
 OVER = Deadline(at_s=99.0, limit_s=1.0, clock=ManualClock(100.0))
 
@@ -20,20 +20,12 @@ def test_a_turn_has_an_open_fence_that_is_closed_behind_it() -> None:
     assert fence.is_closed
 
 
-def test_a_turn_that_does_not_come_by_the_deadline_is_none() -> None:
+def test_a_turn_that_does_not_come_by_the_deadline_is_none_and_other_threads_never_wait() -> None:
     threads = ConversationThreads()
-    with threads.turn("t", OVER) as first, threads.turn("t", OVER) as second:
-        assert first is not None
-        assert second is None
+    with threads.turn("t", OVER) as first, threads.turn("t", OVER) as second, threads.turn("u", OVER) as of_another:
+        assert (first is None, second is None, of_another is None) == (False, True, False)
     with threads.turn("t", OVER) as third:
         assert third is not None
-
-
-def test_different_threads_never_wait_for_each_other() -> None:
-    threads = ConversationThreads()
-    with threads.turn("t", OVER) as first, threads.turn("u", OVER) as second:
-        assert first is not None
-        assert second is not None
 
 
 def test_nothing_is_kept_of_a_thread_that_nobody_uses() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import operator
 import os
@@ -10,8 +11,10 @@ import time
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import aiohttp
 import pandas as pd
 import pytest
+from commands_here import said
 from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.memory import InMemorySaver
 from often import often
@@ -19,11 +22,10 @@ from own_runs import graph_of
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
-from docmind_lab.experiments.assertions import assert_survives_cuts, cut_at
+from docmind_lab.experiments.assertions import cut_at
 from docmind_lab.experiments.batch.workers import kept_warm
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
-from docmind_lab.views.cli import main
 
 GRAPHS = Path(__file__).parents[1] / "support"
 CHARGE = "planted.py:double_charge"
@@ -53,18 +55,22 @@ def steps(*names: str) -> Any:
 GIVEN: list[Any] = [{"said": []}]
 
 
-def test_a_good_graph_survives_with_every_durability() -> None:
-    for durability in ("sync", "async", "exit"):
-        report = assert_survives_cuts(
-            dl.graph(steps("a", "b"), GIVEN), alternatives="A,kill", durability=durability, runs=24
-        )
-        assert report.judged["resume"] == report.trials
-        assert "No findings." in str(report)
+def test_a_run_that_is_killed_in_a_request_of_aiohttp_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:
+    async def ask(state: State) -> dict[str, Any]:
+        url = "https://api.tavily.com/search"
+        async with aiohttp.ClientSession() as session, session.post(url, json={"query": "q"}) as answer:
+            return {"said": [str(await answer.json())]}
+
+    report = crash_test(dl.graph(graph_of(schema=State, ask=ask), GIVEN), alternatives="kill", runs=6)
+    gc.collect()
+    assert (report.trials > 0, [record.getMessage() for record in caplog.records]) == (True, [])
 
 
 def test_every_cut_point_is_tried_before_at_and_after_its_instant() -> None:
     report = crash_test(dl.graph(steps("only"), GIVEN), alternatives="A")
     (coverage,) = report.coverage
+    assert report.judged["resume"] == report.trials
+    assert "No findings." in str(report)
     assert coverage.found == coverage.tried == report.trials
     assert {"node begins", "node ends", "checkpoint begins", "checkpoint ends", "pending write begins"} <= set(
         coverage.kinds
@@ -83,8 +89,8 @@ def test_each_chunk_of_a_stream_is_a_cut_point() -> None:
 
 
 def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_skipped_is_said() -> None:
-    points = [CutPoint(float(number), ("chunk",), "at", "") for number in range(1, 9)]
-    points += [CutPoint(9.0, ("tool begins",), "at", ""), CutPoint(10.0, ("wait ends",), "before", "")]
+    points = [CutPoint(float(number), ("chunk",), "at") for number in range(1, 9)]
+    points += [CutPoint(9.0, ("tool begins",), "at"), CutPoint(10.0, ("wait ends",), "before")]
     chosen = in_turn(points, 3)
     assert {kind for point in chosen for kind in point.kinds} == {"chunk", "tool begins", "wait ends"}
     assert in_turn(points, None) == points
@@ -224,20 +230,14 @@ def test_the_command_prints_findings_and_ends_with_1(tmp_path: Path, capsys: pyt
     inputs.write_text('{"order": "17"}\n')
     words = ["crash-test", "--inputs", str(inputs), "--endpoints", "crash_services.toml", "--alternatives", "A"]
     words += ["--runs", "20", "--workers", "1"]
-    assert exit_code([*words, "--graph", f"{CHARGE}.broken", "--tests", str(tests)]) == 1
-    shown = capsys.readouterr().out
+    code, shown, _ = said(capsys, *words, "--graph", f"{CHARGE}.broken", "--tests", tests)
+    assert code == 1
     assert "POST pay.example.com/charges is done twice" in shown
     assert "cut_at(" in shown
     assert "def test_effects" in tests.read_text()
-    assert exit_code([*words, "--graph", f"{CHARGE}.mended", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)["holds"] is True
-    assert exit_code(["crash-test", "--graph", f"{CHARGE}.mended"]) == 2
-
-
-def exit_code(words: list[str]) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(words)
-    return int(str(ended.value.code or 0))
+    code, shown, _ = said(capsys, *words, "--graph", f"{CHARGE}.mended", "--json")
+    assert (code, json.loads(shown)["holds"]) == (0, True)
+    assert said(capsys, "crash-test", "--graph", f"{CHARGE}.mended")[0] == 2
 
 
 def test_the_figure_has_each_cut_at_its_place_with_its_worst_verdict() -> None:
@@ -270,12 +270,12 @@ def test_the_command_gives_a_graph_its_context_configuration_and_answer(
     few = ["--alternatives", "A", "--runs", "6", "--workers", "1", "--json"]
     words = given_to("given_graph.py:make_asking", tmp_path, *few)
     given = ["--context", '{"captain": "Ada"}', "--config", '{"configurable": {"berth": "7"}}']
-    assert exit_code([*words, *given, "--resume", "yes"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert report["trials"] == 6
+    code, shown, _ = said(capsys, *words, *given, "--resume", "yes")
+    report = json.loads(shown)
+    assert (code, report["trials"]) == (0, 6)
     assert report["judged"]["resume"] == 6
-    assert exit_code([*words, "--context", "Ada"]) == 2
-    assert "--context is not JSON" in capsys.readouterr().err
+    code, _, refused = said(capsys, *words, "--context", "Ada")
+    assert (code, "--context is not JSON" in refused) == (2, True)
 
 
 def services_in(folder: Path, row: str) -> Path:
@@ -316,8 +316,8 @@ def test_lines_end_at_80_columns_in_a_terminal_of_80(
     monkeypatch.setattr("docmind_lab.views.cli.console._WIDTH", 80)
     words = given_to("planted.py:double_charge.broken", tmp_path, "--alternatives", "A", "--runs", "9")
     Path(words[words.index("--inputs") + 1]).write_text('{"order": "17"}\n')
-    assert exit_code([*words, "--endpoints", "crash_services.toml", "--workers", "1"]) == 1
-    shown = capsys.readouterr().out
+    code, shown, _ = said(capsys, *words, "--endpoints", "crash_services.toml", "--workers", "1")
+    assert code == 1
     test = shown[shown.index("import pytest") : shown.index("\nbegins ")]
     others = shown.replace(test, "").splitlines()
     assert max(map(len, others)) <= 80

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import operator
 import os
-import shutil
 import sqlite3
-import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
@@ -130,28 +127,6 @@ def test_a_store_that_waits_in_real_time_is_refused_with_the_remedy() -> None:
 
 
 # ---- a server of Postgres
-
-
-@pytest.fixture
-def postgres_server(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    programs = shutil.which("initdb"), shutil.which("pg_ctl")
-    if None in programs:
-        pytest.skip("no initdb and pg_ctl: Debian's package postgresql")
-    initdb, pg_ctl = map(str, programs)
-    # Short, since it holds the server's socket. A server of Postgres does not run as root.
-    folder = tempfile.mkdtemp(prefix="pg-")
-    user = {"user": "postgres"} if os.geteuid() == 0 else {}
-    if user:
-        shutil.chown(folder, "postgres")
-    quiet: dict[str, Any] = {"check": True, "stdout": subprocess.DEVNULL, "cwd": folder, **user}
-    subprocess.run([initdb, "-D", f"{folder}/data", "-A", "trust", "-U", "postgres", "-N"], **quiet)
-    options = f"-k {folder} -c listen_addresses='' -c fsync=off"
-    subprocess.run([pg_ctl, "-D", f"{folder}/data", "-w", "-o", options, "-l", f"{folder}/log", "start"], **quiet)
-    for name, value in {"PGHOST": folder, "PGUSER": "postgres", "PGDATABASE": "postgres"}.items():
-        monkeypatch.setenv(name, value)
-    yield
-    subprocess.run([pg_ctl, "-D", f"{folder}/data", "-m", "immediate", "stop"], **quiet)
-    shutil.rmtree(folder)
 
 
 @pytest.mark.usefixtures("postgres_server")

@@ -17,13 +17,13 @@ import pytest
 from deepagents import create_deep_agent
 from langchain.agents import create_agent
 from langchain.agents.middleware import wrap_tool_call
-from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.config import get_config
 from langgraph.graph import START, StateGraph
 from script_modules import load_script
+from scripted_model import ScriptedModel, scripted
 
 import docmind_lab as dl
 from docmind_lab.experiments.crash_test.crash_bench import DURABILITIES
@@ -108,19 +108,6 @@ def test_no_finding_where_the_run_is_stopped_between_steps(case: str) -> None:
 # ---- the same without the lab: an event loop, a scripted model, a checkpointer in memory
 
 
-class ScriptedModel(GenericFakeChatModel):
-    """A model that says what it was given. asked: the conversations that it was sent."""
-
-    asked: list[list[AnyMessage]]
-
-    def bind_tools(self, *arguments: Any, **options: Any) -> Any:
-        return self
-
-    def _generate(self, messages: Any, *arguments: Any, **options: Any) -> Any:
-        self.asked.append(list(messages))
-        return super()._generate(messages, *arguments, **options)
-
-
 @tool
 async def quick(text: str) -> str:
     """Return at once."""
@@ -203,7 +190,7 @@ def test_a_deep_agent_goes_on_without_the_result_of_a_cancelled_call() -> None:
             return result
 
         calls = [call("write_file", 1, file_path="/notes.txt", content="14 m"), call("quick", 2, text="hello")]
-        model = ScriptedModel(messages=iter([AIMessage("", tool_calls=calls), AIMessage("The end.")]), asked=[])
+        model = scripted(AIMessage("", tool_calls=calls), AIMessage("The end."))
         graph = create_deep_agent(model=model, tools=[quick], middleware=[audit], checkpointer=InMemorySaver())
         await cancelled_after(graph, {"messages": [HumanMessage("Go")]}, "tools", written)
         await graph.ainvoke(None, THREAD)
@@ -229,7 +216,7 @@ def saved_and_sent(graph: Any, model: ScriptedModel) -> tuple[list[AnyMessage], 
 
 def two_calls() -> ScriptedModel:
     calls = [call("quick", 1, text="a"), call("endless", 2, text="b")]
-    return ScriptedModel(messages=iter([AIMessage("", tool_calls=calls), AIMessage("The end.")]), asked=[])
+    return scripted(AIMessage("", tool_calls=calls), AIMessage("The end."))
 
 
 def test_the_result_of_a_finished_tool_is_dropped_by_the_next_message() -> None:

@@ -34,7 +34,7 @@ from starlette.applications import Starlette
 
 from docmind_lab.alternatives.enforcement.scope import deadline, remaining_s
 from docmind_lab.alternatives.enforcement.wire.a2a import DeadlineExecutor, DeadlineInterceptor
-from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY
+from docmind_lab.alternatives.enforcement.wire.server_limits import METADATA_KEY
 
 # A busy machine between the message and the executor, or between the deadline and the end of the task.
 BUSY_S = 3.0

@@ -23,9 +23,11 @@ from stub_server import StubConnection, StubRequest, StubServer
 from typing_extensions import TypedDict
 
 import docmind_lab as dl
+from docmind_lab.alternatives.enforcement.scope import deadline
 from docmind_lab.core.deadlines import CappedTimeout, Deadline, current_deadline
 from docmind_lab.core.errors import RunCut
 from docmind_lab.core.holds import Hold, hold_scope
+from docmind_lab.virtual_time import VirtualClock
 
 Stub = Callable[..., StubServer]
 DEADLINE_S = 0.4
@@ -107,24 +109,6 @@ def test_a_clients_own_timeout_applies_to_what_goes_on(client: str, stub: Stub) 
     assert ends in ([each] * 2 for each in ("ReadTimeout", "TimeoutError"))
 
 
-@pytest.mark.wall
-def test_a_run_that_was_cut_leaves_no_request_behind(stub: Stub) -> None:
-    """wall: the node waits for its request, whose answer comes after the deadline."""
-    url, ends = stub(slow).url, list[str]()
-
-    async def work(state: State) -> State:
-        try:
-            await with_async_httpx(url, timeout_s=30.0)
-        except BaseException as error:
-            ends.append(type(error).__name__)
-            raise
-        return {}
-
-    graph = StateGraph(State).add_node("work", work).add_edge(START, "work").add_edge("work", END).compile()
-    assert asyncio.run(dl.enforce(graph, DEADLINE_S, "A").ainvoke({})).outcome == "timed_out"
-    assert ends == ["RunCut"]
-
-
 # ---- the hold
 
 
@@ -180,6 +164,17 @@ def test_under_a_hold_that_is_released_one_inside_has_its_own_limit_again() -> N
         rest_s = capped.rest(1.0)
         assert isinstance(rest_s, CappedTimeout)
         assert 30 < rest_s <= 60
+
+
+def test_under_a_hold_that_is_released_an_async_block_is_not_cancelled_by_its_deadline() -> None:
+    async def main() -> None:
+        outer = Hold(Deadline.after(0.1))
+        with hold_scope(outer):
+            async with deadline(20):
+                outer.release()
+                await asyncio.sleep(1)
+
+    VirtualClock().run_async(main)
 
 
 def test_a_hold_that_only_tells_cuts_nothing_at_its_deadline() -> None:

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,6 @@ from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-# What the core's own requirements bring with them, and tests run beside.
-BROUGHT = {"numpy"}
 MODULES = {"beautifulsoup4": "bs4", "markdown-it-py": "markdown_it", "pillow": "PIL"}
 
 _WITHOUT = """
@@ -27,16 +26,33 @@ sys.meta_path.insert(0, Without())
 """
 
 
-def only_in_the_lab() -> set[str]:
-    """The modules that the extra `lab` brings and the core does not."""
-    core = {Requirement(text).name for text in PROJECT["dependencies"]}
-    lab = {Requirement(text).name for text in PROJECT["optional-dependencies"]["lab"]}
-    return {MODULES.get(name, re.sub("-", "_", name)) for name in lab - core - BROUGHT}
+def installed_by(requirements: list[str]) -> set[str]:
+    """The packages that the requirements bring, and those that these bring."""
+    found: set[str] = set()
+    left = [Requirement(text) for text in requirements]
+    while left:
+        requirement = left.pop()
+        if requirement.name not in found and (requirement.marker is None or requirement.marker.evaluate({"extra": ""})):
+            found.add(requirement.name)
+            left += [Requirement(text) for text in requires(requirement.name) or ()]
+    return found
+
+
+def modules_only_in(extra: str, *beside: str) -> set[str]:
+    """The modules that an extra brings, and the core with other extras does not."""
+    extras = PROJECT["optional-dependencies"]
+    listed = {Requirement(text).name for text in extras[extra]} - {"docmind_lab"}
+    others = installed_by([*PROJECT["dependencies"], *(text for name in beside for text in extras[name])])
+    return {MODULES.get(name, re.sub("-", "_", name)) for name in listed - others}
+
+
+def python_without(modules: set[str], code: str) -> subprocess.CompletedProcess[str]:
+    program = _WITHOUT.format(absent=modules) + code
+    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
 
 
 def python_with_the_core_alone(code: str) -> subprocess.CompletedProcess[str]:
-    program = _WITHOUT.format(absent=only_in_the_lab()) + code
-    return subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, cwd=ROOT)
+    return python_without(modules_only_in("lab") | modules_only_in("systems"), code)
 
 
 @pytest.mark.full
@@ -82,3 +98,50 @@ def test_the_command_says_where_it_is() -> None:
     done = python_with_the_core_alone("import docmind_lab.views.cli")
     assert done.returncode == 1
     assert done.stderr == "docmind-lab: the commands are in the extra lab; run: pip install 'docmind_lab[lab]'\n"
+
+
+@pytest.mark.full
+def test_a_graph_of_ones_own_is_examined_and_measured_without_what_the_labs_systems_need() -> None:
+    code = """
+from typing import TypedDict
+import httpx
+from langgraph.graph import StateGraph, START, END
+import docmind_lab as dl
+
+class State(TypedDict):
+    text: str
+
+def look_up(state):
+    asked = {"model": "m", "messages": [{"role": "user", "content": state["text"]}]}
+    answer = httpx.post("https://api.openai.com/v1/chat/completions", json=asked, timeout=None).json()
+    return {"text": answer["choices"][0]["message"]["content"]}
+
+builder = StateGraph(State)
+builder.add_node("look_up", look_up)
+builder.add_edge(START, "look_up")
+builder.add_edge("look_up", END)
+graph = dl.graph(builder.compile(), [{"text": "How deep is the harbour?"}])
+study = dl.compare(graph, 60, alternatives="control,A,E", runs=4, workers=1)
+print(sorted(set(study.runs["outcome"])))
+print(dl.doctor(graph).keeps)
+dl.plots.overrun(study)
+for system in (dl.docmind(), dl.peers()):
+    try:
+        dl.compare(system, runs=1)
+    except dl.errors.ConfigurationError as error:
+        print(error)
+try:
+    dl.MultiAgentCoordinator
+except ModuleNotFoundError as error:
+    print(error)
+"""
+    absent = modules_only_in("systems", "lab") | modules_only_in("peers", "lab")
+    assert {"openai", "langchain", "langchain_openai", "qdrant_client", "bm25s"} <= absent
+    done = python_without(absent, code)
+    assert done.returncode == 0, done.stderr
+    outcomes, is_ok, docmind, peers, coordinator = done.stdout.splitlines()
+    assert (outcomes, is_ok) == ("['answered']", "True")
+    assert docmind.startswith("workload 'supervisor' needs the package")
+    assert docmind.endswith("pip install 'docmind_lab[lab,systems]'")
+    assert peers.endswith("pip install 'docmind_lab[lab,peers]'")
+    assert coordinator.endswith("pip install 'docmind_lab[lab,systems]'")

@@ -9,8 +9,6 @@ from typing import Any
 import httpx
 import httpx2
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from manual_clock import ManualClock
 from multidict import CIMultiDict
 from requests.structures import CaseInsensitiveDict
@@ -26,8 +24,6 @@ from docmind_lab.network.deadline_headers import (
     put_in_force,
     wire_in_force,
 )
-
-EIGHT_DIGITS_OF_SECONDS = 99_999_999
 
 
 @pytest.fixture
@@ -60,19 +56,32 @@ def test_a_duration_is_rounded_down_and_is_zero_only_if_nothing_is_left(
     assert to_header(seconds) == (DEADLINE_HEADER, milliseconds)
     assert to_header(seconds, "GRPC-Timeout") == (GRPC_TIMEOUT, grpc)
     assert to_header(seconds, "X-Mine") == ("x-mine", milliseconds)
+    # What is read is what was sent; of milliseconds, 15 digits are read.
+    if len(milliseconds) < 16:
+        assert read_remaining_s({DEADLINE_HEADER: milliseconds}) == pytest.approx(int(milliseconds) / 1000)
+    assert read_remaining_s({GRPC_TIMEOUT: grpc}, GRPC_TIMEOUT) == int(grpc[:-1]) / (1000 if grpc[-1] == "m" else 1)
 
 
-@given(st.floats(min_value=0.001, max_value=1e9), st.sampled_from([DEADLINE_HEADER, GRPC_TIMEOUT, "x-mine"]))
-def test_what_is_read_is_what_was_sent_and_never_more(seconds: float, name: str) -> None:
-    received_s = read_remaining_s(dict([to_header(seconds, name)]), name)
-    assert received_s is not None
-    sent_s = min(seconds, EIGHT_DIGITS_OF_SECONDS) if name == GRPC_TIMEOUT else seconds
-    step_s = 1.0 if name == GRPC_TIMEOUT and seconds >= 99_999 else 0.001
-    # As far as floats go: the last bit of a duration is no time that anybody has.
-    assert sent_s - step_s - 1e-6 < received_s <= sent_s * (1 + 1e-12)
-
-
-UNREADABLE = ["", " ", "soon", "-5", "+5", "1.5", "1e3", "٣", "0x10", "nan", "inf", "1" * 16, "1" * 5000, "10 0", "5ms"]
+UNREADABLE = [
+    "",
+    " ",
+    "\0",
+    "é",
+    "😀",
+    "soon",
+    "-5",
+    "+5",
+    "1.5",
+    "1e3",
+    "٣",
+    "0x10",
+    "nan",
+    "inf",
+    "1" * 16,
+    "1" * 5000,
+    "10 0",
+    "5ms",
+]
 
 
 @pytest.mark.parametrize("value", UNREADABLE)
@@ -90,12 +99,6 @@ NOT_OF_GRPC = ["100", "123456789m", "m", "1 m", "1s", "1D", "-1S", "1.5S"]
 def test_each_unit_of_grpc_is_read_and_another_form_counts_as_absent(value: str, seconds: float | None) -> None:
     read_s = read_remaining_s({"grpc-timeout": value}, GRPC_TIMEOUT)
     assert read_s == (None if seconds is None else pytest.approx(seconds))
-
-
-@given(st.text(max_size=40), st.sampled_from([DEADLINE_HEADER, GRPC_TIMEOUT]))
-def test_no_text_in_a_header_is_an_error(text: str, name: str) -> None:
-    seconds = read_remaining_s({name: text}, name)
-    assert seconds is None or (seconds >= 0 and math.isfinite(seconds))
 
 
 @pytest.mark.parametrize(

@@ -28,22 +28,8 @@ from docmind_lab.core.holds import current_hold
 
 Stub = Callable[..., StubServer]
 ALTERNATIVES = ("unguarded", "A", "B", "C", "D", "E", "F", "A:per_read", "B:drain", "C:propagate", "F:per_step")
-CUTTING = ("A", "C", "E", "F")
 # A machine of two shared cores pauses for this long at most, give or take what a test can allow itself.
 PAUSE_S = 0.5
-
-
-def computing(for_s: float, **compiled: Any) -> Any:
-    """A graph whose second node computes for so many seconds, in a thread where its caller has an event loop."""
-
-    def plan(state: Notes) -> Notes:
-        return {"log": ["plan"]}
-
-    def compute(state: Notes) -> Notes:
-        time.sleep(for_s)
-        return {"log": ["computed"]}
-
-    return two_nodes(plan, compute, **compiled)
 
 
 def graph_of(kind: str, url: str, **compiled: Any) -> Any:
@@ -61,67 +47,6 @@ def test_an_undisturbed_run_gives_what_the_graph_gives(alternative: str, kind: s
     assert result.state == asyncio.run(graph.ainvoke(given))
     assert (result.outcome, result.stop_reason, result.cut_at, result.error) == ("answered", "", (), None)
     assert (result.overrun_s, result.still_running, result.requests_cut) == (0.0, (), 0)
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("path", ["/hang", "/trickle"])
-@pytest.mark.parametrize(
-    ("kind", "alternative"), [*(("async", each) for each in CUTTING), ("sync", "A"), ("sync", "E")]
-)
-def test_a_cut_run_keeps_what_finished_nodes_have_written(kind: str, alternative: str, path: str, stub: Stub) -> None:
-    upstream, url = upstream_of(stub)
-    agent = dl.enforce(graph_of(kind, url), 0.3, alternative)
-    result = asyncio.run(agent.ainvoke({"path": path, "log": []}))
-    assert (result.outcome, result.state) == ("partial", {"path": path, "log": ["plan"]})
-    assert (result.cut_at, result.still_running) == (("ask",), ())
-    # The deadline, and a pause of the machine.
-    assert result.overrun_s < PAUSE_S
-    wait_until(lambda: upstream.open == 0)
-
-
-@pytest.mark.wall
-def test_a_result_names_the_threads_that_no_cancellation_ends() -> None:
-    result = asyncio.run(dl.enforce(computing(0.6), 0.2, "E").ainvoke({"path": "", "log": []}))
-    assert (result.outcome, result.cut_at, result.still_running) == ("partial", ("ask",), ("ask",))
-    assert result.overrun_s < 0.1 + PAUSE_S
-
-
-@pytest.mark.wall
-def test_a_node_that_waited_for_a_thread_does_not_begin_after_the_deadline(stub: Stub) -> None:
-    begun: list[str] = []
-
-    def plan(state: Notes) -> Notes:
-        begun.append("plan")
-        time.sleep(0.5)
-        return {"log": []}
-
-    def ask(state: Notes) -> Notes:
-        return {"log": []}
-
-    async def many() -> None:
-        from concurrent.futures import ThreadPoolExecutor
-
-        pool = ThreadPoolExecutor(1)
-        asyncio.get_running_loop().set_default_executor(pool)
-        agent = dl.enforce(two_nodes(plan, ask), 0.2, "E")
-        results = await asyncio.gather(*(agent.ainvoke({"path": "", "log": []}) for _ in range(3)))
-        assert [result.outcome for result in results] == ["timed_out"] * 3
-        await asyncio.to_thread(lambda: None)
-
-    asyncio.run(many())
-    assert begun == ["plan"]
-
-
-@pytest.mark.wall
-def test_an_agent_may_raise_on_its_deadline_with_the_result(stub: Stub) -> None:
-    _, url = upstream_of(stub)
-    agent = dl.enforce(async_graph(url), 0.2, "E", on_deadline="raise")
-    with pytest.raises(
-        TimeoutError, match=r"the deadline cut the graph in ask, 0\.\d+ s into a limit of 0\.200 s"
-    ) as cut:
-        asyncio.run(agent.ainvoke({"path": "/hang", "log": []}))
-    assert isinstance(cut.value, dl.CallCut)
-    assert cut.value.result.state == {"path": "/hang", "log": ["plan"]}
 
 
 @pytest.mark.parametrize("alternative", ALTERNATIVES)
@@ -144,46 +69,6 @@ def test_the_step_limit_of_a_graph_is_its_own() -> None:
     agent = dl.enforce(two_nodes(plan, plan), 20, "E")
     with pytest.raises(GraphRecursionError):
         asyncio.run(agent.ainvoke({"path": "", "log": []}, {"recursion_limit": 1}))
-
-
-@pytest.mark.wall
-def test_the_nearer_of_two_deadlines_applies(stub: Stub) -> None:
-    _, url = upstream_of(stub)
-    inner = dl.enforce(async_graph(url), 20, "E")
-
-    async def plan(state: Notes) -> Notes:
-        return {"log": ["outer"]}
-
-    async def ask(state: Notes) -> Notes:
-        answer = await inner.ainvoke({"path": state["path"], "log": []})
-        return {"log": [answer.outcome]}
-
-    outer = dl.enforce(two_nodes(plan, ask), 0.3, "E")
-    begun_at = time.monotonic()
-    result = asyncio.run(outer.ainvoke({"path": "/hang", "log": []}))
-    assert time.monotonic() - begun_at < 0.3 + PAUSE_S
-    assert result.state["log"][0] == "outer"
-    assert result.was_cut or result.state["log"] == ["outer", "partial"]
-
-    async def in_a_block() -> Any:
-        async with dl.deadline(20):
-            return await inner.with_deadline(0.2).ainvoke({"path": "/hang", "log": []})
-
-    assert asyncio.run(in_a_block()).outcome == "partial"
-
-
-@pytest.mark.wall
-def test_each_call_may_have_a_timeout_of_its_own(stub: Stub) -> None:
-    _, url = upstream_of(stub)
-    agent = dl.enforce(async_graph(url), 20, "C")
-    given: Notes = {"path": "/hang", "log": []}
-    limits = [
-        asyncio.run(agent.ainvoke(given, {"configurable": {"decision_timeout_s": 0.1}})).limit_s,
-        asyncio.run(agent.ainvoke(given, deadline=0.1)).limit_s,
-        asyncio.run(agent.ainvoke(given, deadline=dl.Deadline.after(0.1))).limit_s,
-        asyncio.run(agent.with_deadline(0.1).ainvoke(given)).limit_s,
-    ]
-    assert limits == [0.1] * 4
 
 
 class Approval(TypedDict, total=False):
@@ -268,22 +153,6 @@ def test_a_conversation_keeps_its_thread_and_its_checkpoints(alternative: str, s
     assert agent.get_state(config).values["log"] == ["question", "plan", "ok"] * 2
 
 
-@pytest.mark.wall
-def test_a_cut_run_writes_no_checkpoint_after_its_caller_has_left() -> None:
-    saver = InMemorySaver()
-    config: Any = {"configurable": {"thread_id": "t"}}
-
-    async def run() -> tuple[Any, Any]:
-        agent = dl.enforce(computing(0.5, checkpointer=saver), 0.15, "E")
-        await agent.ainvoke({"path": "", "log": []}, config)
-        at_return = saver.get_tuple(config)
-        await asyncio.sleep(0.6)
-        return at_return, saver.get_tuple(config)
-
-    before, after = asyncio.run(run())
-    assert before == after
-
-
 # ---- streams
 
 
@@ -353,81 +222,6 @@ def test_events_are_those_of_the_graph() -> None:
     assert [event for event in enforced if event[1] != "EnforcedCompiledStateGraph"] != []
     renamed = [(event, name.replace("Enforced", "")) for event, name in enforced]
     assert set(bare) <= set(renamed)
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("alternative", CUTTING)
-@pytest.mark.parametrize("mode", ["values", "updates", "messages", ["values", "tasks"], "debug"])
-def test_a_cut_stream_ends_and_has_a_result(alternative: str, mode: Any, stub: Stub) -> None:
-    _, url = upstream_of(stub)
-
-    async def read() -> tuple[list[Any], Any]:
-        stream = dl.enforce(async_graph(url), 0.2, alternative).astream({"path": "/hang", "log": []}, stream_mode=mode)
-        with pytest.raises(RuntimeError, match="no result yet"):
-            _ = stream.result
-        chunks = [chunk async for chunk in stream]
-        return chunks, stream.result
-
-    chunks, result = asyncio.run(read())
-    assert (result.outcome, result.state) == ("partial", {"path": "/hang", "log": ["plan"]})
-    if mode == "values":
-        assert chunks[-1] == result.state
-
-
-@pytest.mark.wall
-def test_no_cut_leaks_from_events_or_from_the_graph(stub: Stub) -> None:
-    _, url = upstream_of(stub)
-    given: Notes = {"path": "/hang", "log": []}
-
-    async def read() -> None:
-        graph = dl.enforce(async_graph(url), 0.2, "E").as_graph()
-        assert [event async for event in graph.astream_events(given)]
-        assert await graph.ainvoke(given) == {"path": "/hang", "log": ["plan"]}
-        raising = dl.enforce(async_graph(url), 0.2, "E", on_deadline="raise").as_graph()
-        with pytest.raises(dl.CallCut):
-            await raising.ainvoke(given)
-
-    asyncio.run(read())
-
-
-@pytest.mark.wall
-def test_a_deadline_that_passes_while_the_reader_is_busy_cancels_the_run_and_not_the_reader(stub: Stub) -> None:
-    _, url = upstream_of(stub)
-
-    async def read() -> Any:
-        stream = dl.enforce(async_graph(url), 0.2, "C").astream({"path": "/hang", "log": []}, stream_mode="updates")
-        async for _ in stream:
-            await asyncio.sleep(0.4)
-        return stream.result
-
-    assert asyncio.run(read()).outcome == "partial"
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("kind", ["sync", "async", "blocking stream"])
-def test_closing_a_stream_closes_its_requests(kind: str, stub: Stub) -> None:
-    upstream, url = upstream_of(stub)
-
-    def read_blocking() -> float:
-        stream = dl.enforce(sync_graph(url), 20, "A").stream({"path": "/hang", "log": []}, stream_mode="updates")
-        next(stream)
-        wait_until(lambda: upstream.open == 1)
-        begun_at = time.monotonic()
-        stream.close()
-        return begun_at
-
-    async def read() -> float:
-        stream = dl.enforce(graph_of(kind, url), 20, "E").astream({"path": "/hang", "log": []}, stream_mode="updates")
-        async for _ in stream:
-            break
-        await asyncio.to_thread(wait_until, lambda: upstream.open == 1)
-        begun_at = time.monotonic()
-        await stream.aclose()
-        return begun_at
-
-    closed_at = read_blocking() if kind == "blocking stream" else asyncio.run(read())
-    wait_until(lambda: upstream.open == 0)
-    assert upstream.left_at[0] - closed_at < 0.1 + PAUSE_S
 
 
 @pytest.mark.wall
@@ -541,76 +335,6 @@ def test_a_value_that_cannot_be_used_is_refused_by_name(values: dict[str, Any], 
 
 class Waiting(TypedDict, total=False):
     waits_s: float
-
-
-def waiting_graph() -> Any:
-    async def work(state: Waiting) -> Waiting:
-        if state["waits_s"] < 0:
-            raise ValueError("no")
-        await asyncio.sleep(state["waits_s"])
-        return {}
-
-    return in_a_row(Waiting, {"first": lambda state: {}, "work": work})
-
-
-LEFT = ("partial", "caller_left")
-# What the caller does, and what is recorded of it.
-CALLS: dict[str, tuple[str, str]] = {
-    "answered": ("answered", ""),
-    "cut": ("partial", "deadline"),
-    "failed": ("failed", "error"),
-    "cancelled": LEFT,
-    "told to leave": LEFT,
-    "closed": LEFT,
-    "reader cancelled": LEFT,
-    "read to its end": ("answered", ""),
-}
-
-
-async def make_call(agent: dl.EnforcedAgent[Any, Any, Any, Any], kind: str) -> None:
-    if kind in ("cancelled", "reader cancelled"):
-
-        async def read() -> None:
-            async for _ in agent.astream({"waits_s": 20}):
-                pass
-
-        running = agent.ainvoke({"waits_s": 20}) if kind == "cancelled" else read()
-        task = asyncio.create_task(running)
-        # Past its first node, which is over after a few turns of the loop.
-        await asyncio.sleep(0.1)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-    elif kind == "told to leave":
-        await agent.ainvoke({"waits_s": 20}, cancel=asyncio.sleep(0.1))
-    elif kind == "closed":
-        stream = agent.astream({"waits_s": 20}, stream_mode="updates")
-        await anext(stream)
-        await stream.aclose()
-        assert stream.result.outcome == "partial"
-    elif kind == "read to its end":
-        async for _ in agent.astream({"waits_s": 0}):
-            pass
-    elif kind == "failed":
-        with pytest.raises(ValueError, match="no"):
-            await agent.ainvoke({"waits_s": -1})
-    else:
-        await agent.ainvoke({"waits_s": 20 if kind == "cut" else 0}, deadline=0.2 if kind == "cut" else None)
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("alternative", ["C", "E", "F"])
-@pytest.mark.parametrize("kind", CALLS)
-def test_on_result_gets_each_call_once_however_it_ends(kind: str, alternative: str) -> None:
-    """wall: no call waits for its node's 20 s; what is asserted is the order of events and not their times."""
-    results: list[tuple[str, str]] = []
-    agent = dl.enforce(
-        waiting_graph(), 30, alternative, on_result=lambda result: results.append((result.outcome, result.stop_reason))
-    )
-    asyncio.run(make_call(agent, kind))
-    outcome, reason = CALLS[kind]
-    assert [(got, why if why in ("", "error", "caller_left") else "deadline") for got, why in results] == [
-        (outcome, reason)
-    ]
 
 
 @pytest.mark.parametrize("alternative", ["A", "D"])

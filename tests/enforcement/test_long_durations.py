@@ -23,8 +23,8 @@ from stub_server import StubConnection, StubRequest, StubServer
 import docmind_lab as dl
 from docmind_lab.alternatives.enforcement.wire.a2a import DeadlineExecutor
 from docmind_lab.alternatives.enforcement.wire.asgi import DeadlineMiddleware
-from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY, ServerLimits, read_metadata_s
 from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline
+from docmind_lab.alternatives.enforcement.wire.server_limits import METADATA_KEY, ServerLimits, read_metadata_s
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.duration_headers import DEADLINE_HEADER, GRPC_TIMEOUT, smallest_s
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError

@@ -23,8 +23,8 @@ from mcp.client.streamable_http import streamable_http_client
 from served_in_loop import served
 
 import docmind_lab as dl
-from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY
 from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline, with_deadlines
+from docmind_lab.alternatives.enforcement.wire.server_limits import METADATA_KEY
 from docmind_lab.core.errors import ConfigurationError, DeadlineExceeded
 
 IS_MCP_1 = importlib.metadata.version("mcp").startswith("1.")

@@ -98,7 +98,7 @@ BREAKS: dict[Callable[[State], Any], tuple[str, Any]] = {
     by_httpx: ("httpx.Exchange", unheld),
     by_async_httpx2: ("httpx.Exchange", unheld),
     by_requests: ("http_client._hold_on", lambda connection: None),
-    by_aiohttp: ("aiohttp._capped", lambda session, own, deadline: aiohttp.ClientTimeout(total=60)),
+    by_aiohttp: ("aiohttp._cap_timeout", lambda session, own, deadline: aiohttp.ClientTimeout(total=60)),
 }
 
 

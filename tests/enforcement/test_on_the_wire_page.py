@@ -15,7 +15,7 @@ from served_in_loop import asked
 from starlette.routing import Route
 
 import docmind_lab as dl
-from docmind_lab.alternatives.enforcement.wire.limits import METADATA_KEY
+from docmind_lab.alternatives.enforcement.wire.server_limits import METADATA_KEY
 from docmind_lab.core.duration_headers import DEADLINE_HEADER
 from docmind_lab.network.deadline_headers import wire_in_force
 

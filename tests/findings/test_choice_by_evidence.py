@@ -166,32 +166,6 @@ def test_every_choice_is_the_one_that_was_read() -> None:
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
-@pytest.mark.full
-def test_as_many_more_runs_as_it_says_do_tell_apart() -> None:
-    """The number of further runs settles a difference in most studies where it stays what it is."""
-    rng = np.random.default_rng(2)
-    told, counted = 0, 0
-    for _ in range(60):
-        differences = rng.normal(0.06, 0.2, 4000)
-        first = chosen(
-            arm("cooperative", source_recall=list(0.5 + differences[:40])), arm("async_cancellation", source_recall=0.5)
-        )
-        if not first.undecided or math.isinf(first.undecided[0].more_runs):
-            continue
-        runs = 40 + int(first.undecided[0].more_runs)
-        # Only where the estimate is near the truth: the number is for a difference that stays what it is.
-        if runs > 400 or abs(float(np.mean(differences[:40])) - 0.06) > 0.02:
-            continue
-        counted += 1
-        again = chosen(
-            arm("cooperative", runs, source_recall=list(0.5 + differences[:runs])),
-            arm("async_cancellation", runs, source_recall=0.5),
-        )
-        told += not again.undecided
-    assert counted >= 10
-    assert told / counted >= 0.6
-
-
 @pytest.mark.parametrize(
     ("alternative", "options"),
     [

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pandas as pd
 
-from docmind_lab.findings.finding import Code, Finding, Paste
+from docmind_lab.findings.finding import Code, Finding
 
 SHOWN = pd.DataFrame({"role": ["router"]})
 FINDING = Finding(
@@ -12,7 +12,7 @@ FINDING = Finding(
         ("one", "two"),
         pd.DataFrame({"runs": [3]}, index=["A  <arm>"]),
         SHOWN,
-        Paste("X=1"),
+        Code("X=1", "Settings: X=1"),
         Code("x < 1"),
     ),
     {"late": 3},
@@ -57,7 +57,7 @@ def test_paragraphs_and_lists_are_wrapped_below_their_words_and_code_is_not() ->
 
 def test_a_finding_in_html_has_no_markup_but_its_own() -> None:
     html = FINDING.html()
-    assert html.startswith("<p><b>A &lt;title&gt;</b></p><p>A paragraph.</p><ul><li>one</li><li>two</li></ul><table")
+    assert html.startswith("<p><b>A &lt;title&gt;</b></p><p>A paragraph.</p><ul><li>one</li><li>two</li></ul><div")
     assert "&lt;arm&gt;" in html
     assert html.endswith("<pre>X=1</pre><pre>x &lt; 1</pre>")
 

@@ -7,16 +7,21 @@ from typing import Any
 
 from langchain_openai import ChatOpenAI
 
-from docmind_lab.systems.base.model_calls import ModelCalls, without_client_retries
+from docmind_lab.systems.base.model_calls import ModelCalls
 
 
 def client(**options: Any) -> ChatOpenAI:
     return ChatOpenAI(model="m", api_key="k", max_retries=2, **options)  # type: ignore[arg-type]
 
 
+def of_a_role() -> Callable[[Any], Any]:
+    """What a role's model calls make of a model; the last copy is used again."""
+    return ModelCalls("synthesis")._without_client_retries
+
+
 def test_without_client_retries_keeps_the_connections_and_the_model():
     model = client(temperature=0.5)
-    copy = without_client_retries(model)
+    copy = of_a_role()(model)
     assert (copy.max_retries, copy.root_client.max_retries, copy.root_async_client.max_retries) == (0, 0, 0)
     assert (model.max_retries, model.root_client.max_retries) == (2, 2)
     assert copy.root_client._client is model.root_client._client
@@ -28,7 +33,7 @@ def test_without_client_retries_keeps_the_connections_and_the_model():
 
 def test_what_is_bound_to_a_model_stays_bound():
     bound = client().bind(stop="x").with_config(tags=["t"])
-    copy = without_client_retries(bound)
+    copy = of_a_role()(bound)
     assert copy.bound.max_retries == 0
     assert copy.kwargs == {"stop": "x"}
     assert copy.config["tags"] == ["t"]
@@ -36,18 +41,11 @@ def test_what_is_bound_to_a_model_stays_bound():
 
 def test_models_are_not_kept():
     model = client()
-    copy, reference = weakref.ref(without_client_retries(model)), weakref.ref(model)
+    copy, reference = weakref.ref(of_a_role()(model)), weakref.ref(model)
     del model
     gc.collect()
     assert reference() is None
     assert copy() is None, "the copy would keep the model's connections"
-
-
-# ---- in a role's model calls, which use the last copy again
-
-
-def of_a_role() -> Callable[[Any], Any]:
-    return ModelCalls("synthesis")._without_client_retries
 
 
 def test_a_model_that_was_changed_is_copied_again():

@@ -4,13 +4,12 @@ they have (supervisor.md 9, 23).
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from chains import chain
 from graph_fakes import (
     COMPLEX,
     SIMPLE,
@@ -18,12 +17,12 @@ from graph_fakes import (
     agent,
     asked,
     asking,
+    both_doors,
     called,
-    check_whole,
     docmind,
     in_turn,
     recorder,
-    resources,
+    run_whole,
     saying,
     scripted_model,
     team,
@@ -35,7 +34,6 @@ from langchain.tools import ToolRuntime
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command
 
@@ -51,13 +49,6 @@ from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 
 EVERYONE = {*ROLES, SUPERVISOR_ROLE}
 ABSENT = "absent"
-
-
-@pytest.fixture(scope="module")
-def found_in() -> Iterator[RetrievalResources]:
-    made = resources()
-    yield made
-    made.client.close()
 
 
 class Probe(AgentMiddleware[MultiAgentGraphState, Any, Any]):
@@ -119,20 +110,11 @@ def probed(model: FakeModel, found_in: RetrievalResources, seen: Seen) -> Compil
     )
 
 
-def run(app: CompiledStateGraph[Any, Any, Any, Any], how: str, inputs: dict[str, Any]) -> dict[str, Any]:
-    state = app.invoke(inputs) if how == "invoke" else asyncio.run(app.ainvoke(inputs))
-    check_whole(state["messages"])
-    return state
-
-
-both_doors = pytest.mark.parametrize("how", ["invoke", "ainvoke"])
-
-
 @both_doors
 def test_the_deadline_reaches_middleware_and_tools_of_every_role(found_in: RetrievalResources, how: str):
     seen, model, deadline = Seen(), scripted_model(), time.monotonic() + 60
     # A complex question: the planner is in, and retrieval runs side by side.
-    state = run(probed(model, found_in, seen), how, {**asked(COMPLEX), DEADLINE_KEY: deadline})
+    state = run_whole(probed(model, found_in, seen), how, {**asked(COMPLEX), DEADLINE_KEY: deadline})
     assert {role for role, place in seen.deadlines if place == "model"} == EVERYONE
     # Synthesis has no tools.
     assert {role for role, place in seen.deadlines if place == "tool"} == EVERYONE - {"synthesis"}
@@ -147,7 +129,7 @@ def test_the_deadline_reaches_middleware_and_tools_of_every_role(found_in: Retri
 @both_doors
 def test_without_a_deadline_there_is_none_anywhere(found_in: RetrievalResources, how: str):
     seen, model = Seen(), scripted_model()
-    state = run(probed(model, found_in, seen), how, asked(COMPLEX))
+    state = run_whole(probed(model, found_in, seen), how, asked(COMPLEX))
     assert {role for role, _ in seen.deadlines} == EVERYONE
     assert seen.roles_without(ABSENT) == set()  # type: ignore[arg-type]
     assert DEADLINE_KEY not in state
@@ -160,7 +142,7 @@ def test_a_role_whose_schema_lacks_the_key_is_detected():
     kept = agent("kept", saying("x"), middleware=[Probe("kept", seen)])
     lacking = create_agent(saying("y"), tools=[], middleware=[SchemalessProbe("lacking", seen)], name="lacking")
     supervisor = in_turn(asking(("transfer_to_kept", {}), ("transfer_to_lacking", {})), AIMessage("end"))
-    run(team(supervisor, kept, lacking), "invoke", {**asked("q"), DEADLINE_KEY: deadline})
+    run_whole(team(supervisor, kept, lacking), "invoke", {**asked("q"), DEADLINE_KEY: deadline})
     assert seen.roles_without(deadline) == {"lacking"}
 
 
@@ -169,7 +151,7 @@ def test_model_calls_brings_the_key_to_an_agent_whose_schema_lacks_it():
     middleware = [SchemalessProbe("a", seen), ModelCalls("a")]
     bare = create_agent(saying("x"), tools=[], middleware=middleware, name="a")
     supervisor = in_turn(asking(("transfer_to_a", {})), AIMessage("end"))
-    run(team(supervisor, bare), "invoke", {**asked("q"), DEADLINE_KEY: deadline})
+    run_whole(team(supervisor, bare), "invoke", {**asked("q"), DEADLINE_KEY: deadline})
     assert seen.roles_without(deadline) == set()
 
 
@@ -200,7 +182,7 @@ def error(kind: str) -> DeadlineError:
 def test_an_agent_that_is_cut_keeps_what_it_found_and_ends_the_run(how: str, kind: str):
     supervisor = in_turn(asking(("transfer_to_a", {})), AIMessage("must not be said"))
     searching = agent("a", in_turn(asking(("find", {})), cut(error(kind))), tools=[find])
-    state = run(team(supervisor, searching), how, asked("q"))
+    state = run_whole(team(supervisor, searching), how, asked("q"))
     assert [document["id"] for document in state["documents"]] == ["d#1"]
     assert state["stop_reason"] == kind
     assert len(supervisor.requests) == 1
@@ -228,7 +210,7 @@ def test_an_agent_cut_in_its_tool_leaves_no_orphan(how: str, mode: Any):
 
     searching = agent("a", in_turn(asking(("find", {})), asking(("late", {}), turn=1)), tools=[find, late])
     supervisor = in_turn(asking(("transfer_to_a", {})), AIMessage("must not be said"))
-    state = run(team(supervisor, searching, params=SupervisorBuildParams(output_mode=mode)), how, asked("q"))
+    state = run_whole(team(supervisor, searching, params=SupervisorBuildParams(output_mode=mode)), how, asked("q"))
     assert "late" not in called(state)
     assert state["stop_reason"] == "deadline"
     assert [document["id"] for document in state["documents"]] == ["d#1"]
@@ -238,7 +220,7 @@ def test_an_agent_cut_in_its_tool_leaves_no_orphan(how: str, mode: Any):
 def test_of_parallel_agents_one_that_is_cut_takes_nothing_from_the_others(how: str):
     supervisor = in_turn(asking(("transfer_to_a", {}), ("transfer_to_b", {})), AIMessage("end"))
     finding = agent("b", in_turn(asking(("find", {})), AIMessage("found it")), tools=[find])
-    state = run(team(supervisor, agent("a", in_turn(cut(error("deadline")))), finding), how, asked("q"))
+    state = run_whole(team(supervisor, agent("a", in_turn(cut(error("deadline")))), finding), how, asked("q"))
     assert texts(state, "b") == ["found it"]
     assert [document["id"] for document in state["documents"]] == ["d#1"]
     assert state["stop_reason"] == "deadline"
@@ -258,12 +240,7 @@ def test_a_deadline_is_in_no_checkpoint_and_the_next_run_on_the_thread_has_none(
         seen.append(state.get("deadline_ts"))
         return {"messages": []}
 
-    graph = StateGraph(MultiAgentGraphState)
-    graph.add_node("first", look)
-    graph.add_node("second", look)
-    graph.add_edge(START, "first")
-    graph.add_edge("first", "second")
-    compiled = graph.compile(checkpointer=InMemorySaver())
+    compiled = chain(MultiAgentGraphState, first=look, second=look).compile(checkpointer=InMemorySaver())
     config = {"configurable": {"thread_id": "1"}}
     compiled.invoke({"messages": [], "deadline_ts": 5.0}, config)
     assert "deadline_ts" not in compiled.get_state(config).values

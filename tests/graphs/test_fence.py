@@ -6,8 +6,8 @@ import asyncio
 from typing import Any, TypedDict
 
 import pytest
+from chains import chain
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.graph import END, START, StateGraph
 
 from docmind_lab.alternatives.fence import Fence, FencedSaver, fenced
 from docmind_lab.core.clock import WALL
@@ -31,13 +31,7 @@ def counting(saver: Any, at_second_step: Any = lambda: None) -> Any:
         at_second_step()
         return {"count": state["count"] + 1}
 
-    graph = StateGraph(State)
-    graph.add_node("first", first)
-    graph.add_node("second", second)
-    graph.add_edge(START, "first")
-    graph.add_edge("first", "second")
-    graph.add_edge("second", END)
-    return graph.compile(checkpointer=saver)
+    return chain(State, first=first, second=second).compile(checkpointer=saver)
 
 
 def test_an_open_fence_lets_every_checkpoint_through() -> None:

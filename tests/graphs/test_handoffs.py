@@ -7,7 +7,19 @@ import threading
 from typing import Any
 
 import pytest
-from graph_fakes import agent, asked, asking, called, check_whole, in_turn, saying, team, texts
+from graph_fakes import (
+    agent,
+    asked,
+    asking,
+    both_doors,
+    called,
+    check_whole,
+    in_turn,
+    run_whole,
+    saying,
+    team,
+    texts,
+)
 from langchain.agents import create_agent
 from langchain_core.messages import AIMessage, HumanMessage, ToolMessage
 from langchain_core.runnables import RunnableLambda
@@ -27,16 +39,6 @@ from docmind_lab.systems.docmind.graphs import (
 from docmind_lab.systems.docmind.graphs.handoff import normalised_name
 
 FORWARD = create_forward_message_tool(supervisor_name="supervisor")
-
-
-def run(app: CompiledStateGraph[Any, Any, Any, Any], how: str, **config: Any) -> dict[str, Any]:
-    question = asked("q")
-    state = app.invoke(question, config) if how == "invoke" else asyncio.run(app.ainvoke(question, config))
-    check_whole(state["messages"])
-    return state
-
-
-both_doors = pytest.mark.parametrize("how", ["invoke", "ainvoke"])
 
 
 @pytest.mark.parametrize(
@@ -107,7 +109,7 @@ def test_several_handoffs_in_one_message_run_side_by_side(how: str):
     meeting = Meeting(size=3)
     request = asking(*(("transfer_to_a", {"task": task}) for task in ("x", "y")), ("transfer_to_b", {"task": "z"}))
     app = team(in_turn(request, AIMessage("end")), meeting.agent("a"), meeting.agent("b"))
-    state = run(app, how)
+    state = run_whole(app, how)
     assert meeting.peak == 3
     assert sorted(meeting.tasks) == [("x", 0), ("y", 1), ("z", 2)]
     # In the order of the message, whoever was quicker.
@@ -120,7 +122,7 @@ def test_no_more_agents_run_side_by_side_than_max_concurrent_agents(how: str, bo
     meeting = Meeting(size=bound)
     request = asking(*(("transfer_to_a", {"task": str(number)}) for number in range(6)))
     params = SupervisorBuildParams(max_concurrent_agents=bound)
-    state = run(team(in_turn(request, AIMessage("end")), meeting.agent("a"), params=params), how)
+    state = run_whole(team(in_turn(request, AIMessage("end")), meeting.agent("a"), params=params), how)
     assert meeting.peak == bound
     assert texts(state, "a") == [f"did {number}" for number in range(6)]
 
@@ -133,7 +135,7 @@ def test_the_bound_holds_under_a_checkpointer_and_a_config_of_the_callers_own(ho
     app = team(
         in_turn(request, AIMessage("end")), meeting.agent("a"), params=params, checkpointer=InMemorySaver()
     ).with_config({"recursion_limit": 40})
-    run(app, how, configurable={"thread_id": "t"})
+    run_whole(app, how, configurable={"thread_id": "t"})
     assert meeting.peak == 2
 
 
@@ -144,7 +146,7 @@ def test_forwarding_ends_the_run_with_the_message_unchanged(how: str):
         asking(("transfer_to_a", {})), asking(("forward_message", {"from_agent": "a"}), turn=1), AIMessage("too much")
     )
     app = team(supervisor, agent("a", in_turn(AIMessage(blocks))), extra_tools=[FORWARD])
-    state = run(app, how)
+    state = run_whole(app, how)
     last = state["messages"][-1]
     assert (last.content, last.name) == (blocks, "supervisor")
     assert called(state) == ["transfer_to_a"], "the request to forward is not part of the conversation"
@@ -156,7 +158,7 @@ def test_forwarding_from_an_unknown_agent_is_an_error_the_model_can_see(how: str
     supervisor = in_turn(
         asking(("transfer_to_a", {})), asking(("forward_message", {"from_agent": "b"}), turn=1), AIMessage("end")
     )
-    state = run(team(supervisor, agent("a", saying("x")), extra_tools=[FORWARD]), how)
+    state = run_whole(team(supervisor, agent("a", saying("x")), extra_tools=[FORWARD]), how)
     seen = supervisor.requests[2][-1]
     assert isinstance(seen, ToolMessage)
     assert seen.status == "error"
@@ -169,7 +171,7 @@ def test_forwarding_the_same_message_for_two_questions_answers_both():
     supervisor = in_turn(asking(("transfer_to_a", {})), forward, forward)
     app = team(supervisor, agent("a", saying("said")), extra_tools=[FORWARD], checkpointer=InMemorySaver())
     for _ in range(2):
-        state = run(app, "invoke", configurable={"thread_id": "t"})
+        state = run_whole(app, "invoke", configurable={"thread_id": "t"})
     assert [m.text for m in state["messages"] if m.name == "supervisor" and m.text] == ["said", "said"]
     assert texts(state)[-2:] == ["q", "said"]
 
@@ -180,7 +182,7 @@ def test_forwarding_and_handing_over_in_one_message_hands_over(how: str):
         arguments = {"transfer_to_a": {}, "forward_message": {"from_agent": "a"}}
         both = asking(*((name, arguments[name]) for name in order), turn=1)
         supervisor = in_turn(asking(("transfer_to_a", {})), both, AIMessage("end"))
-        state = run(team(supervisor, agent("a", saying("x")), extra_tools=[FORWARD]), how)
+        state = run_whole(team(supervisor, agent("a", saying("x")), extra_tools=[FORWARD]), how)
         assert texts(state, "a") == ["x", "x"]
         assert texts(state)[-1] == "end"
 
@@ -196,7 +198,7 @@ def look_up(word: str) -> str:
 def test_a_handoff_beside_another_tool_leaves_no_orphan(how: str, first: bool):
     calls = [("transfer_to_a", {}), ("look_up", {"word": "w"})]
     supervisor = in_turn(asking(*(calls if first else calls[::-1])), AIMessage("end"))
-    state = run(team(supervisor, agent("a", saying("x")), extra_tools=[look_up]), how)
+    state = run_whole(team(supervisor, agent("a", saying("x")), extra_tools=[look_up]), how)
     assert called(state) == ["transfer_to_a"]
 
 
@@ -209,7 +211,9 @@ def test_a_providers_own_copy_of_a_lost_call_is_lost_too():
     ]
     request.additional_kwargs = {"tool_calls": [{"id": "t0c1"}], "refusal": None}
     request.invalid_tool_calls = [{"name": "x", "args": "{", "id": "bad", "error": None, "type": "invalid_tool_call"}]
-    state = run(team(in_turn(request, AIMessage("end")), agent("a", saying("x")), extra_tools=[look_up]), "invoke")
+    state = run_whole(
+        team(in_turn(request, AIMessage("end")), agent("a", saying("x")), extra_tools=[look_up]), "invoke"
+    )
     kept = state["messages"][1]
     assert [block["type"] for block in kept.content] == ["text", "tool_use"]
     assert kept.additional_kwargs == {"refusal": None}
@@ -225,7 +229,7 @@ def test_what_the_supervisor_looked_up_before_stays_in_the_conversation(how: str
         "answer": [AIMessage("end")],
     }[ending]
     supervisor = in_turn(asking(("transfer_to_a", {})), asking(("look_up", {"word": "w"}), turn=1), *last)
-    state = run(team(supervisor, agent("a", saying("x")), extra_tools=[look_up, FORWARD]), how)
+    state = run_whole(team(supervisor, agent("a", saying("x")), extra_tools=[look_up, FORWARD]), how)
     assert texts(state).count("meaning of w") == 1
 
 
@@ -234,7 +238,7 @@ def test_of_two_handoffs_the_refused_one_is_answered_too(how: str):
     twice = asking(("transfer_to_a", {}), ("transfer_to_b", {}), turn=1)
     supervisor = in_turn(asking(("transfer_to_a", {})), twice, AIMessage("end"))
     params = SupervisorBuildParams(max_visits=1)
-    state = run(team(supervisor, agent("a", saying("x")), agent("b", saying("y")), params=params), how)
+    state = run_whole(team(supervisor, agent("a", saying("x")), agent("b", saying("y")), params=params), how)
     assert texts(state, "a") == ["x"]
     assert texts(state, "b") == ["y"]
     (refused,) = [m for m in state["messages"] if isinstance(m, ToolMessage) and m.status == "error"]
@@ -246,7 +250,7 @@ def test_an_agent_gets_the_conversation_and_its_task_alone():
     model = saying("x")
     supervisor = in_turn(asking(("transfer_to_a", {"task": "one"}), ("transfer_to_b", {"task": "two"})), AIMessage("e"))
     other = saying("y")
-    run(team(supervisor, agent("a", model), agent("b", other)), "invoke")
+    run_whole(team(supervisor, agent("a", model), agent("b", other)), "invoke")
     for one, task in ((model, "one"), (other, "two")):
         (request,) = one.requests
         check_whole(request)

@@ -14,6 +14,8 @@ from graph_fakes import saying
 from langchain.agents.middleware import ModelRequest, ModelResponse
 from langchain_core.messages import AIMessage, HumanMessage
 from langchain_openai import ChatOpenAI
+from manual_clock import ManualClock
+from retrieval_fakes import details
 
 from docmind_lab.core.budgets import Budget, Meter, metering
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, deadline_scope, policy_scope
@@ -28,16 +30,12 @@ FIRST_WAIT = pytest.approx(0.4375, abs=0.0625)
 
 
 @dataclass
-class HandClock:
+class HandClock(ManualClock):
     """Moves only when someone sleeps on it or spends time on purpose; sleeping may take longer than asked for."""
 
     now_s: float = 100.0
     oversleep_s: float = 0.0
     slept: list[float] = field(default_factory=list)
-    name: str = "hand"
-
-    def now(self) -> float:
-        return self.now_s
 
     def sleep(self, seconds: float) -> None:
         self.slept.append(seconds)
@@ -120,10 +118,6 @@ def call(request: pytest.FixtureRequest, clock: HandClock) -> Call:
 def noted(clock: HandClock) -> Iterator[Recorder]:
     with recording(Recorder("run", 1, Deadline.after(60, clock), clock)) as made:
         yield made
-
-
-def details(recorder: Recorder, name: str) -> list[Any]:
-    return [event.detail for event in recorder.snapshot().events if event.event == name]
 
 
 # ---- 19: the cap

@@ -98,7 +98,7 @@ def test_known_distributions_are_recovered_within_5_percent_with_a_fifth_cut(nam
 
 @pytest.mark.parametrize("how", TIMEOUTS)
 def test_a_distribution_of_no_fitted_family_is_recovered_within_8_percent(how):
-    """A gamma distribution of shape 9, up to p95, in three samples (docs/own-latencies.md)."""
+    """A gamma distribution of shape 9, up to p95, in three samples (docs/measurements.md)."""
     assert np.abs([errors("gamma", how, seed) for seed in range(3)]).max() < 0.08
 
 

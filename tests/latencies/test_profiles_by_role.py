@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chains import chain
 from flat_compare import compare_by
 from langchain_openai import ChatOpenAI
-from langgraph.graph import END, START, MessagesState, StateGraph
-from typer.testing import CliRunner
+from langgraph.graph import MessagesState
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
@@ -19,19 +19,14 @@ from docmind_lab.services import server
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile
 from docmind_lab.statistics.latency.quantiles import QuantileTable
-from docmind_lab.views.cli.app import app
 from docmind_lab.views.cli.servers import serve
 
 
 def written_and_judged() -> Any:
     """A graph of two nodes, each a call to the model."""
-    model, builder = ChatOpenAI(model="any", api_key="any"), StateGraph(MessagesState)
-    for name in ("write", "judge"):
-        builder.add_node(name, lambda state: {"messages": [model.invoke(state["messages"])]})
-    builder.add_edge(START, "write")
-    builder.add_edge("write", "judge")
-    builder.add_edge("judge", END)
-    return builder.compile()
+    model = ChatOpenAI(model="any", api_key="any")
+    nodes = {name: lambda state: {"messages": [model.invoke(state["messages"])]} for name in ("write", "judge")}
+    return chain(MessagesState, **nodes).compile()
 
 
 def constant(name: str, seconds: float) -> LatencyProfile:
@@ -107,17 +102,6 @@ def test_serve_gives_a_role_its_own_profile(tmp_path: Path, monkeypatch: pytest.
     (options,) = served
     assert options.profile.draw_llm(DrawKey(7, "judge", "1")).first_token_s == 9.0
     assert options.profile.draw_llm(DrawKey(7, "write", "1")).first_token_s < 1.0
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_ask_gives_a_role_its_own_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCMIND_AGENTS__DECISION_TIMEOUT", "1.5")
-    profiles = ["fast/100", f"synthesis={file_of(constant('slow', 60.0), tmp_path)}"]
-    words = ["ask", "What does a hard timeout leave running?"]
-    done = CliRunner().invoke(app, [*words, *(word for each in profiles for word in ("--latencies", each))])
-    assert done.exit_code == 1
-    assert "decision timeout of 1.5 s" in done.output
 
 
 def test_a_study_file_names_profiles_by_role_as_text_or_as_a_table() -> None:

@@ -9,10 +9,10 @@ import pytest
 from qdrant_client import QdrantClient
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.systems.base.answer_scores import answer_score, contains_fact, normalise
 from docmind_lab.systems.base.documents import handbook
 from docmind_lab.systems.base.questions import Question, load_questions
 from docmind_lab.systems.base.results import RetrievedDocument
-from docmind_lab.systems.base.scores import answer_score, contains_fact, normalise
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.strategies import search
 

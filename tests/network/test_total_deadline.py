@@ -215,21 +215,6 @@ def test_an_answer_within_the_budget_is_not_touched(ask, stub):
 # ---- before the first byte
 
 
-@pytest.fixture
-def deaf_port() -> Iterator[int]:
-    """A port whose queue of connections is full, so that another one is neither accepted nor refused."""
-    with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(socket.socket())
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        for _ in range(8):
-            filler = stack.enter_context(socket.socket())
-            filler.setblocking(False)
-            with contextlib.suppress(BlockingIOError):
-                filler.connect(listener.getsockname())
-        yield listener.getsockname()[1]
-
-
 @often_two
 def test_connecting_to_a_port_that_does_not_answer_ends_at_the_budget(ask, deaf_port):
     assert ask(f"http://127.0.0.1:{deaf_port}", BUDGET_S).ended_at_the_budget()

@@ -28,8 +28,8 @@ from docmind_lab.core.errors import GraphError, NotSimulated
 from docmind_lab.experiments.assertions import assert_keeps_deadline
 from docmind_lab.experiments.crash_test import crash_test
 from docmind_lab.findings.summary import summarise
+from docmind_lab.services.endpoint_shape import Unanswered, rows_to_fill_in
 from docmind_lab.services.endpoints import read_endpoints
-from docmind_lab.services.unanswered import Unanswered, rows_to_fill_in
 from docmind_lab.views.cli import main
 
 
@@ -428,3 +428,11 @@ def test_a_row_to_fill_in_fits_every_path_that_was_asked_at_its_host(tmp_path: P
     asked = [("h.test", "/v1/[a]/1"), ("h.test", "/v1/[a]/22"), ("one.test", "/"), ("two.test", "/")]
     assert all(any(row.answers("GET", host, path) for row in rows) for host, path in asked)
     assert not any(row.answers("GET", "h.test", "/v2") for row in rows)
+
+
+def test_a_row_to_fill_in_takes_a_last_part_with_a_number_for_an_id() -> None:
+    # The next input may ask for another one.
+    paths = {"/policy/P-1042": "/policy/*", "/[a]/7": "/[[]a]/*", "/api/v2": "/api/v2", "/quote": "/quote", "/": "/"}
+    for path, pattern in paths.items():
+        text = rows_to_fill_in([Unanswered("GET", f"https://h.test{path}", "in node n")])
+        assert f'path = "{pattern}"' in text

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,26 +17,17 @@ from flat_compare import compare_by
 from own_runs import ASKED, State, graph_of, simulated
 from stub_server import StubConnection, StubRequest, StubServer
 from tavily import TavilyClient
-from users_modules import users_module
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.services.dialects import is_answered
-from docmind_lab.services.endpoints import (
-    ENDPOINTS_PATH,
-    READY,
-    Endpoint,
-    EndpointRequest,
-    EndpointService,
-    EndpointTable,
-    filled,
-    read_endpoints,
-)
+from docmind_lab.services.endpoint_shape import Endpoint, EndpointRequest, filled
+from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointService, EndpointTable, read_endpoints
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Wait
+from docmind_lab.services.search_apis import READY
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.own import own_graph
 
 TABLE = """
 [[endpoint]]
@@ -187,19 +177,6 @@ def test_a_row_that_cannot_be_used_is_named_with_its_field(row: str, said: str, 
     file.write_text(f"[[endpoint]]\n{row}\n")
     with pytest.raises(ConfigurationError, match=said):
         read_endpoints(file)
-
-
-SEARCHES = users_module(
-    'asked = {"query": "tides", "max_results": 2}\n'
-    'found = requests.post("https://api.tavily.com/search", json=asked, timeout=9).json()'
-)
-
-
-def test_a_search_is_answered_while_a_module_is_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "searches_as_it_is_imported.py").write_text(SEARCHES)
-    monkeypatch.syspath_prepend(tmp_path)
-    own_graph("searches_as_it_is_imported:graph", [ASKED])
-    assert len(sys.modules["searches_as_it_is_imported"].found["results"]) == 2
 
 
 def test_a_table_is_for_simulated_services() -> None:

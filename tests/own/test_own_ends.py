@@ -58,8 +58,8 @@ def test_other_groups_are_failures_and_what_is_no_end_of_a_run_goes_on() -> None
 
 
 def test_a_foreign_state_without_messages_is_an_answer_and_the_labs_own_is_not() -> None:
-    assert RunProgress(FreeState(messages=[])).finished().outcome == "answered"
-    assert RunProgress({"messages": []}).finished().outcome == "failed"
+    assert RunProgress(FreeState(messages=[])).final_outcome().outcome == "answered"
+    assert RunProgress({"messages": []}).final_outcome().outcome == "failed"
 
 
 def test_keys_of_a_foreign_state_mean_what_they_mean_to_it() -> None:
@@ -69,7 +69,7 @@ def test_keys_of_a_foreign_state_mean_what_they_mean_to_it() -> None:
         "visits": {},
         "documents": ["a text", Document("b", id="1"), {"id": "2", "content": "c"}],
     }
-    outcome = RunProgress(free_state(state)).finished()
+    outcome = RunProgress(free_state(state)).final_outcome()
     assert (outcome.outcome, outcome.answer, outcome.stop_reason) == ("answered", "because", "")
     assert [document["id"] for document in outcome.documents] == ["1", "2"]
     assert free_state({"messages": "none"})["messages"] == []
@@ -116,7 +116,7 @@ def test_a_node_in_a_subgraph_belongs_to_the_outermost_one_and_keeps_its_branch(
 
 def test_what_other_nodes_of_a_step_wrote_is_kept_when_one_of_them_interrupts() -> None:
     progress = RunProgress(channels={"answer": LastValue(str, "answer")})
-    progress.show(("values", {"question": "a"}))
-    progress.show(("updates", {"one": {"answer": "written"}}))
-    progress.show(("values", {"question": "a", INTERRUPT: (Interrupt("Who?"),)}))
+    progress.add(("values", {"question": "a"}))
+    progress.add(("updates", {"one": {"answer": "written"}}))
+    progress.add(("values", {"question": "a", INTERRUPT: (Interrupt("Who?"),)}))
     assert progress.state["answer"] == "written"

@@ -184,19 +184,6 @@ def test_a_graph_runs_unchanged_over_sockets_under_every_alternative(graph: str)
         assert len(seen["client"]) == measured.run.llm_calls > 1
 
 
-@pytest.mark.full
-@pytest.mark.wall
-def test_a_deadline_that_travels_cuts_a_call_that_hangs_on_the_wall_clock_too() -> None:
-    with services("hang:*") as here:
-        runs = measured_on_the_wall(here, "graphs_agent:make", "A,B:propagate,E", 0.8)
-    for measured in runs:
-        run = measured.run
-        assert run.stop_reason in ("deadline", "hard_timeout")
-        # A retry of client or middleware would wait for half a second first; on an idle machine it is milliseconds.
-        assert run.caller_overrun_s < 0.4
-        assert run.llm_calls == 1
-
-
 @pytest.mark.wall
 def test_a_graphs_own_endpoint_is_asked_as_it_is_and_tells_nothing_of_what_it_did() -> None:
     with services() as here:
@@ -260,14 +247,3 @@ def test_a_sync_run_hands_nothing_to_threads() -> None:
     measured = asleep("napping", "A")
     assert measured.run.quiescent_at_s == pytest.approx(NAP_S)
     assert events(measured, "thread_started") == events(measured, "thread_ended") == []
-
-
-@pytest.mark.wall
-def test_on_the_wall_clock_too_a_thread_is_work_until_its_end() -> None:
-    with services() as here:
-        (measured,) = measured_on_the_wall(here, "odd_graphs:napping", "C", BUDGET_S, given=GIVEN)
-    run = measured.run
-    # The caller is back while the node sleeps on, whose end is not before its time.
-    assert run.returned_at_s < NAP_S <= run.quiescent_at_s
-    ((ended_at_s, _, _),) = events(measured, "thread_ended")
-    assert run.quiescent_at_s == ended_at_s

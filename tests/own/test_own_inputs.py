@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, HumanMessage
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.graph.message import add_messages
-from own_runs import QUESTION, simulated
+from own_runs import QUESTION, graph_of, simulated
 from pydantic import BaseModel, field_validator
 from typing_extensions import TypedDict
 
@@ -43,11 +43,11 @@ class Conversation(BaseModel):
         return mood
 
 
-def graph_of(schema: Any) -> Any:
-    return StateGraph(schema).add_node("only", lambda state: {}).add_edge(START, "only").compile()
+def graph_over(schema: Any) -> Any:
+    return graph_of(schema=schema, only=lambda state: {})
 
 
-TALK, REPORT, CHECKED = graph_of(MessagesState), graph_of(Report), graph_of(Checked)
+TALK, REPORT, CHECKED = graph_over(MessagesState), graph_over(Report), graph_over(Checked)
 
 
 def test_a_text_is_the_users_message_where_there_are_messages() -> None:
@@ -58,7 +58,7 @@ def test_a_text_is_the_users_message_where_there_are_messages() -> None:
 
 
 def test_an_input_is_checked_as_the_first_node_sees_it_after_the_reducers() -> None:
-    graph = graph_of(Conversation)
+    graph = graph_over(Conversation)
     (asked,) = read_inputs(graph, [{"messages": [QUESTION]}])
     assert asked.given == {"messages": [QUESTION]}
     with pytest.raises(ConfigurationError, match=r"inputs item 1: messages: "):
@@ -67,13 +67,15 @@ def test_an_input_is_checked_as_the_first_node_sees_it_after_the_reducers() -> N
 
 def test_an_exception_of_the_schemas_own_validator_is_one_line() -> None:
     with pytest.raises(ConfigurationError, match="inputs item 1: the graph's input schema: LookupError: no such mood"):
-        read_inputs(graph_of(Conversation), [{"messages": [QUESTION], "mood": "odd"}])
+        read_inputs(graph_over(Conversation), [{"messages": [QUESTION], "mood": "odd"}])
 
 
 def test_each_line_of_a_file_is_one_input_and_empty_lines_are_none(tmp_path: Path) -> None:
     path = tmp_path / "inputs.jsonl"
-    lines = [{"question": "a"}, {"question": "b", "limit": 2}]
-    path.write_text("\n".join(json.dumps(line) for line in lines) + "\n\n", encoding="utf-8")
+    # With a byte order mark, and a line separator of Unicode's in a text, as other programs write them.
+    lines = [{"question": "a\u2028b"}, {"question": "b", "limit": 2}]
+    text = "\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+    path.write_text(f"\ufeff{text}\n\n", encoding="utf-8")
     assert [dict(asked.given) for asked in read_inputs(REPORT, path)] == lines
     assert [asked.id for asked in read_inputs(REPORT, str(path))] == ["001", "002"]
 
@@ -96,7 +98,7 @@ def test_equal_inputs_have_one_name_and_others_another() -> None:
         (REPORT, '{"limit": true}', r"line 1: limit must be an integer, not true"),
         (REPORT, '"a text"', r"line 1: a text fits an input with messages; this graph's has question, limit, tags"),
         (REPORT, "[1]", r"line 1: an input is a JSON object or a text, not a list"),
-        (REPORT, '{"question": ', r"line 1: not JSON"),
+        (REPORT, '{"question": ', r"inputs\.jsonl, line 1 is not JSON"),
         (REPORT, "\n", r"there are no inputs"),
         (CHECKED, '{"limit": 2}', r"line 1: question: Field required"),
         (TALK, '{"input": "a", "gold": "b"}', r"line 1: gold must be a list of texts"),
@@ -114,7 +116,7 @@ def test_what_does_not_fit_is_named_by_line_and_key_in_one_line(
 
 
 def test_a_file_that_is_not_there_and_a_single_input_are_told() -> None:
-    with pytest.raises(ConfigurationError, match=r"inputs nowhere.jsonl cannot be read: No such file"):
+    with pytest.raises(ConfigurationError, match=r"nowhere\.jsonl cannot be read \(No such file"):
         read_inputs(REPORT, "nowhere.jsonl")
     with pytest.raises(ConfigurationError, match="put the one into brackets"):
         read_inputs(REPORT, {"question": "a"})
@@ -151,7 +153,7 @@ def test_what_a_state_declares_as_an_object_becomes_one() -> None:
         "turns": [{"role": "user", "content": "Where?"}, {"type": "ai", "content": "There."}],
         "plain": {"city": "Delft"},
     }
-    (made,) = read_inputs(graph_of(Typed), [line])
+    (made,) = read_inputs(graph_over(Typed), [line])
     assert made.given["trip"] == Trip(city="Delft", days=2)
     assert made.given["travellers"] == [Traveller("Ada")]
     assert [type(turn) for turn in made.given["turns"]] == [HumanMessage, AIMessage]
@@ -160,5 +162,5 @@ def test_what_a_state_declares_as_an_object_becomes_one() -> None:
 
 @pytest.mark.parametrize("line", [{"trip": {"town": "Delft"}}, {"trip": None}, {"turns": [1, 2]}])
 def test_what_makes_no_such_object_is_given_as_it_stands(line: dict[str, Any]) -> None:
-    (made,) = read_inputs(graph_of(Typed), [line])
+    (made,) = read_inputs(graph_over(Typed), [line])
     assert made.given == line

@@ -25,6 +25,8 @@ from langchain_openai import ChatOpenAI, OpenAIEmbeddings
 
 store = InMemoryVectorStore.from_texts(["wombats dig", "quolls hunt"], OpenAIEmbeddings())
 motto = ChatOpenAI(model="gpt-4o").invoke("A motto?").text
+asked = {"query": "tides", "max_results": 2}
+searched = requests.post("https://api.tavily.com/search", json=asked, timeout=9).json()
 """,
     found='[each.page_content for each in store.similarity_search(state["question"], k=1)]',
 )
@@ -40,7 +42,7 @@ def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(
     assert set(study.runs["outcome"].astype("str")) == {"answered"}
     imported = sys.modules["embeds_as_it_is_imported"]
     assert imported.motto
-    assert len(imported.store.store) == 2
+    assert len(imported.store.store) == len(imported.searched["results"]) == 2
 
 
 ASKS_ANOTHER = users_module(

@@ -26,9 +26,9 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.findings.study import Study
-from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import load_graph, own_graph
 from docmind_lab.systems.own.own_kind import is_async_only
+from docmind_lab.systems.workload_by_name import workload_kind
 
 BUILDER = StateGraph(MessagesState)
 BUILDER.add_node("only", lambda state: {})

@@ -27,33 +27,22 @@ from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
 from langgraph.store.memory import InMemoryStore
 from langgraph.types import Send, interrupt
-from own_runs import ASKED, EVERY, simulated
+from own_runs import ASKED, EVERY, State, graph_of, simulated
 from typing_extensions import TypedDict
+from virtual_runs import details
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.summary import summarise
-from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import load_graph, own_graph, read_inputs
 from docmind_lab.systems.own.run_settings import RunSettings
-
-
-class State(TypedDict, total=False):
-    question: str
-    answer: str
-    seen: list[Any]
+from docmind_lab.systems.workload_by_name import workload_kind
 
 
 @dataclass
 class Context:
     user: str
     visits: int = 1
-
-
-def graph_of(*nodes: Any, context: Any = None, **compiled: Any) -> Any:
-    builder = StateGraph(State, context_schema=context)
-    builder.add_sequence(list(nodes))
-    return builder.add_edge(START, nodes[0].__name__).compile(**compiled)
 
 
 def outcomes(graph: Any, alternatives: str = EVERY, **options: Any) -> set[str]:
@@ -281,14 +270,15 @@ def test_interrupts_are_answered_in_their_order_under_every_alternative() -> Non
     runs = simulated(graph_of(ask_twice, note), alternatives=EVERY, resume=["ada", "asks"])
     assert heard == ["ada asks"] * 7
     for run in runs:
-        answers = [json.loads(event.detail) for event in run.events if event.event == "interrupt_answered"]
+        answers = details(run, "interrupt_answered")
         # Events of one instant stand in the order of their details.
         assert sorted((answer["left"], answer["interrupts"]) for answer in answers) == [(0, 1), (1, 1)]
 
 
 def stopping(**compiled: Any) -> Any:
     """A graph with a breakpoint before its last node."""
-    return graph_of(remember, finish, checkpointer=InMemorySaver(), interrupt_before=["finish"], **compiled)
+    compiled |= {"checkpointer": InMemorySaver(), "interrupt_before": ["finish"]}
+    return graph_of(remember, finish, compiled=compiled)
 
 
 ANSWERED: dict[str, Any] = {"question": "a", "answer": "b"}
@@ -404,7 +394,7 @@ def test_a_thread_of_the_configuration_is_the_runs_where_nothing_is_kept_in_it()
 
     config = {"thread_id": "harbour"}
     simulated(graph_of(note), config=config)
-    simulated(graph_of(note, checkpointer=InMemorySaver()), config=config)
+    simulated(graph_of(note, compiled={"checkpointer": InMemorySaver()}), config=config)
     assert seen[0] == "harbour"
     assert seen[1] != "harbour"
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import _socket
 import asyncio
-import concurrent.futures as cf
 import ctypes
 import ftplib
 import functools
@@ -14,7 +13,6 @@ import smtplib
 import socket
 import struct
 import threading
-import time
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -207,6 +205,29 @@ def test_a_connection_is_refused_by_name_past_every_fallback(way: str, listener:
     gc.collect()
 
 
+OF_JUPYTER = """
+def hand_on(context):
+    with context.socket(zmq.PUSH) as pipe:
+        pipe.linger = 0
+        pipe.connect("inproc://the-thread-that-prints")
+"""
+
+
+def test_what_a_thread_prints_in_a_notebook_is_no_connection() -> None:
+    # Each thread that prints hands its text to one of Jupyter's, through a socket of its own within the process.
+    jupyters: dict[str, Any] = {"__name__": "ipykernel.iostream", "zmq": zmq}
+    exec(OF_JUPYTER, jupyters)
+    with zmq.Context() as context:
+
+        def fetch(state: State) -> State:
+            printing = threading.Thread(target=jupyters["hand_on"], args=(context,))
+            printing.start()
+            printing.join()
+            return {}
+
+        simulated(graph_of(fetch), decision_timeout_s=5.0)
+
+
 # ---- made on first use, and kept
 
 
@@ -220,11 +241,6 @@ def loop_of_a_thread() -> asyncio.AbstractEventLoop:
 @functools.cache
 def idle_loop() -> asyncio.AbstractEventLoop:
     return asyncio.new_event_loop()
-
-
-@functools.cache
-def pool() -> cf.ThreadPoolExecutor:
-    return cf.ThreadPoolExecutor(1)
 
 
 async def waits() -> None:
@@ -253,14 +269,3 @@ def test_a_loop_that_is_made_once_and_kept_is_named_in_the_next_run_and_fails_no
     with pytest.raises(NotSimulated, match=r"event loop made at .*test_ways_to_connect\.py:\d+.*make one in each run"):
         simulated(graph_of(fetch), alternatives="A,C", decision_timeout_s=5.0)
     gc.collect()
-
-
-def test_a_pool_that_is_made_once_and_kept_serves_every_run_alike() -> None:
-    pool.cache_clear()
-
-    def fetch(state: State) -> State:
-        pool().submit(time.sleep, 1.0).result()
-        return {}
-
-    runs = simulated(graph_of(fetch), alternatives="unguarded,A,E", decision_timeout_s=5.0)
-    assert [(run.run.outcome, run.run.returned_at_s) for run in runs] == [("answered", 1.0)] * 3

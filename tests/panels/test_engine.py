@@ -12,10 +12,9 @@ from scripted_runs import PATIENCE_S, SMALL, Scripted, measured_of
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated, Workers
-from docmind_lab.experiments.comparison.virtual import simulated
+from docmind_lab.experiments.comparison.comparison import simulated
 from docmind_lab.experiments.measurement.measured_run import RunOrder
-from docmind_lab.views.panels.engine import Engine, KnownRuns
-from docmind_lab.views.panels.newest import Newest
+from docmind_lab.views.panels.engine import Engine, KnownRuns, Newest
 from docmind_lab.views.panels.panel_run import PanelRun
 from docmind_lab.views.panels.panel_settings import PanelChoice
 
@@ -61,24 +60,23 @@ def test_an_outdated_request_ends_within_one_run_and_is_not_heard_of_again() -> 
     assert [sweep.number for sweep in heard if sweep.measured] == [newest] * 7
 
 
-def test_a_stop_that_comes_late_does_not_end_the_next_request() -> None:
-    engine, heard = _engine(Scripted())
-    engine.stop()
-    engine.request(SMALL)
-    assert engine.wait(PATIENCE_S)
-    engine.stop()
-    engine.request(dataclasses.replace(SMALL, decision_timeout_s=8.0))
-    assert engine.wait(PATIENCE_S)
-    assert (heard[-1].state, len(heard[-1].measured)) == ("done", 6)
-
-
-def test_what_goes_wrong_is_said_and_the_next_request_works() -> None:
-    engine, heard = _engine(Scripted())
-    engine.request(dataclasses.replace(SMALL, alternatives=("A:per_read",), deadline_propagation="on"))
+@pytest.mark.parametrize(
+    ("changes", "settings", "what"),
+    [
+        ({"alternatives": ("A:per_read",), "deadline_propagation": "on"}, Settings(), "A:per_read"),
+        ({}, Settings(agents={"enable_deadline_propagation": False}), "enable_deadline_propagation"),
+    ],
+)
+def test_what_goes_wrong_is_said_and_the_next_request_works(changes, settings, what) -> None:
+    executor = Scripted()
+    heard: list[PanelRun] = []
+    engine = Engine(heard.append, workers=executor.workers, settings=settings)
+    engine.request(dataclasses.replace(SMALL, **changes))
     assert engine.wait(PATIENCE_S)
     assert heard[-1].state == "failed"
-    assert "A:per_read" in str(heard[-1].error)
-    engine.request(SMALL)
+    assert what in str(heard[-1].error)
+    assert executor.asked == []
+    engine.request(dataclasses.replace(SMALL, alternatives=("control",)))
     assert engine.wait(PATIENCE_S)
     assert heard[-1].state == "done"
 
@@ -94,30 +92,6 @@ def test_processes_that_somebody_else_ended_are_replaced() -> None:
     engine.request(SMALL)
     assert engine.wait(PATIENCE_S)
     assert (heard[-1].state, len(heard[-1].measured)) == ("done", 6)
-
-
-def test_settings_that_a_comparison_refuses_are_refused_here_too() -> None:
-    executor = Scripted()
-    heard: list[PanelRun] = []
-    off = Settings(agents={"enable_deadline_propagation": False})
-    engine = Engine(heard.append, workers=executor.workers, settings=off)
-    engine.request(SMALL)
-    assert engine.wait(PATIENCE_S)
-    assert heard[-1].state == "failed"
-    assert "enable_deadline_propagation" in str(heard[-1].error)
-    assert executor.asked == []
-
-
-def test_closing_ends_the_thread_within_one_run() -> None:
-    executor = Scripted(held=True)
-    engine, _ = _engine(executor)
-    engine.request(SMALL)
-    executor.until_asked(2)
-    engine.close()
-    executor.let_go(2)
-    assert engine.wait(PATIENCE_S)
-    assert len(executor.asked) == 2
-    assert not [thread for thread in threading.enumerate() if thread.name == "docmind-panel-runs" and thread.is_alive()]
 
 
 def test_a_defect_keeps_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,20 +141,16 @@ def test_every_setting_tells_runs_apart() -> None:
         {"router_injection": True},
         {"latency_profile": "typical"},
         {"fault": "hang"},
-        {"stops_on_disconnect": False},
+        {"server": "goes-on"},
     )
     for change in changes:
         others, other_system = _orders(dataclasses.replace(SMALL, **change))
         assert [known.find(order, other_system) for order in others] == [None] * len(others), change
 
 
-def test_those_longest_unused_are_forgotten_first() -> None:
-    known = KnownRuns(most=4)
-    orders, system = _orders(SMALL)
-    for order in orders[:4]:
+def test_the_oldest_are_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("docmind_lab.views.panels.engine.MOST_KNOWN_RUNS", 4)
+    known, (orders, system) = KnownRuns(), _orders(SMALL)
+    for order in orders:
         known.keep(order, system, measured_of(order))
-    assert known.find(orders[0], system) is not None
-    for order in orders[4:]:
-        known.keep(order, system, measured_of(order))
-    assert len(known) == 4
-    assert [known.find(order, system) is not None for order in orders] == [True, False, False, True, True, True]
+    assert [known.find(order, system) is not None for order in orders] == [False, False, True, True, True, True]

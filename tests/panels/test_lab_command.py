@@ -1,12 +1,14 @@
-"""`docmind-lab lab`: JupyterLab on the notebooks where they are, on loopback, or one line that says what is missing."""
+"""`docmind-lab init` and `lab`: a folder to start from; JupyterLab on notebooks, on loopback, or what is missing."""
 
 from __future__ import annotations
 
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
+from commands_here import said
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.views.cli import servers
@@ -72,14 +74,33 @@ def test_a_package_without_notebooks_says_where_they_are(
     started: type[LabApp], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        servers, "__file__", str(tmp_path / "site" / "docmind_lab" / "interfaces" / "cli" / "servers.py")
-    )
-    with pytest.raises(ConfigurationError, match="source archive, and run docmind-lab lab FOLDER"):
+    monkeypatch.setattr(servers, "_CHECKOUT", tmp_path / "site" / "notebooks")
+    with pytest.raises(ConfigurationError, match="docmind-lab init FOLDER copies the first one"):
         lab()
     with pytest.raises(ConfigurationError, match="is not a folder"):
         lab("nowhere")
     assert started.words == ()
+
+
+def test_a_folder_to_start_from_has_the_files_of_the_checkout_which_the_wheel_has_too(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    code, printed, _ = said(capsys, "init", tmp_path / "mine")
+    assert (code, f"Next: docmind-lab lab {tmp_path / 'mine'}" in printed) == (0, True)
+    files = {path.name: path.read_bytes() for path in (tmp_path / "mine").iterdir()}
+    assert files == {name: (NOTEBOOKS / name).read_bytes() for name in servers.STARTER}
+    project = tomllib.loads((NOTEBOOKS.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    place = servers._INSTALLED.relative_to(NOTEBOOKS.parent)
+    assert included == {f"notebooks/{name}": f"{place.as_posix()}/{name}" for name in servers.STARTER}
+
+
+def test_a_file_that_is_there_is_not_overwritten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "inputs.jsonl").write_text("mine", encoding="utf-8")
+    code, _, complaint = said(capsys, "init", tmp_path)
+    assert (code, "inputs.jsonl is there and stays as it is; name another folder" in complaint) == (2, True)
+    assert [path.name for path in tmp_path.iterdir()] == ["inputs.jsonl"]
+    assert (tmp_path / "inputs.jsonl").read_text(encoding="utf-8") == "mine"
 
 
 def test_without_jupyterlab_it_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
+import graphs_agent
 import pandas as pd
 import pytest
 import traitlets
@@ -15,15 +16,17 @@ from eighth_alternative import ROW, Eighth
 from ipywidgets.widgets.widget import _instances
 from scripted_runs import PATIENCE_S, SMALL, Scripted, measured_of
 
+import docmind_lab as dl
 from docmind_lab.core.alternative_catalogue import CATALOGUE
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.randomness import run_seed
 from docmind_lab.core.settings import Settings
+from docmind_lab.experiments.batch import Workers
 from docmind_lab.findings.study import Study
-from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.views.panels import engine as engine_module
+from docmind_lab.views.panels import tune_panel
+from docmind_lab.views.panels.page import VIEWS, view_html
 from docmind_lab.views.panels.panel_settings import PanelChoice
-from docmind_lab.views.panels.study_tabs import VIEWS, StudyTabs
 from docmind_lab.views.panels.tune_panel import TunePanel, tune
 
 
@@ -45,7 +48,9 @@ def make(panels: list[TunePanel], monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def made(executor: Scripted | None = None, choice: PanelChoice = SMALL, *, drawn: bool = False) -> TunePanel:
         if not drawn:
-            monkeypatch.setattr(StudyTabs, "draw", lambda _, tables: f"<p>{len(tables.runs)} runs</p>")
+            monkeypatch.setattr(
+                tune_panel, "view_html", lambda view, tables, _, narrow: f"<p>{view}: {len(tables.runs)} runs</p>"
+            )
         workers = (executor or Scripted()).workers
         panels.append(TunePanel(choice, workers=workers, frame_every_s=0.0))
         return panels[-1]
@@ -53,19 +58,25 @@ def make(panels: list[TunePanel], monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
-def on_screen(panel: TunePanel, view: str) -> str:
-    return str(panel.tabs.page(view).value)
+def control_of(panel: TunePanel, name: str) -> dict[str, Any]:
+    return next(control for control in panel.form["controls"] if control["name"] == name)
+
+
+def told(panel: TunePanel, name: str, value: object) -> None:
+    """As a page sends it."""
+    panel._handle_custom_msg({"set": name, "to": value, "id": "page-1"}, [])
+    assert panel.form["heard"] == "page-1"
 
 
 def test_whoever_waits_for_the_end_of_the_runs_reads_the_last_status(make: Any) -> None:
     panel = make()
     seen: list[tuple[str, bool]] = []
-    panel.observe(lambda change: change.new or seen.append((panel.status, panel.stop_button.disabled)), "running")
+    panel.observe(lambda change: change.new or seen.append((panel.status, panel.progress)), "running")
     panel.wait(PATIENCE_S)
     panel.runs = 3
     panel.wait(PATIENCE_S)
     assert seen
-    assert all("complete, " in status and is_disabled for status, is_disabled in seen)
+    assert all("complete, " in status and progress == (6, 6) for status, progress in seen)
 
 
 def test_the_study_on_screen_is_that_of_the_code(make: Any) -> None:
@@ -90,50 +101,35 @@ def test_the_study_on_screen_is_that_of_the_code(make: Any) -> None:
         ("router_injection", True),
         ("latency_profile", "typical"),
         ("fault", "stall=5@1"),
-        ("stops_on_disconnect", False),
-        ("workload", "research"),
+        ("server", "goes-on"),
     ],
 )
 def test_every_setting_moves_its_control_and_the_control_moves_it(make: Any, name: str, value: object) -> None:
     panel = make()
-    control = panel.controls.of(name)
     before = getattr(panel, name)
     setattr(panel, name, value)
-    assert control.value == value
-    control.value = before
+    assert control_of(panel, name)["value"] == value
+    told(panel, name, before)
     assert getattr(panel, name) == before
-    setattr(panel, name, value)
+    told(panel, name, value)
     panel.wait(PATIENCE_S)
     assert getattr(panel._sweep.choice, name) == value
-    in_names = name in ("deadline_propagation", "workload")  # of the alternatives, and of the system
-    assert repr(value) in panel.code or f'"{value}"' in panel.code or in_names or "goes-on" in panel.code
+    in_names = name == "deadline_propagation"  # of the alternatives
+    assert repr(value) in panel.code or in_names
 
 
-def test_choosing_another_workload_begins_with_its_own_budget_and_latencies(make: Any) -> None:
+def test_whom_a_fault_strikes_is_a_choice_of_its_own(make: Any) -> None:
     panel = make()
-    panel.controls.of("workload").value = "research"
-    defaults = workload_kind("research").defaults["virtual"]
-    assert (panel.decision_timeout_s, panel.latency_profile) == (defaults.decision_timeout_s, defaults.profile)
-    panel.decision_timeout_s = 9.0
-    panel.workload = "supervisor"  # by code: nothing else changes
-    assert panel.decision_timeout_s == 9.0
-    assert panel.controls.of("workload").value == "supervisor"
-
-
-def test_the_slider_is_logarithmic_and_rounds_what_is_dragged_and_not_what_is_set(make: Any) -> None:
-    panel = make()
-    panel.controls.slider.value = 10**1.32
-    assert panel.decision_timeout_s == 20.9
-    assert panel.controls.typed.value == 20.9
-    panel.decision_timeout_s = 12.345
-    assert panel.controls.slider.value == 12.345
-    assert panel.decision_timeout_s == 12.345
-    # A browser moves what code has set to the nearest of its steps, 7.94 and 8.32, which is no drag.
-    panel.decision_timeout_s = 8.0
-    panel.controls.slider.value = 10**0.9
-    assert panel.decision_timeout_s == 8.0
-    panel.controls.slider.value = 10**0.92
-    assert panel.decision_timeout_s == 8.32
+    told(panel, "fault", "hang")
+    assert (control_of(panel, "fault")["value"], control_of(panel, "strikes")["value"]) == ("hang", "synthesis")
+    told(panel, "strikes", "planner")
+    assert panel.fault == "hang:planner"
+    assert control_of(panel, "fault")["value"] == "hang"
+    panel.fault = "stall=5@1:*:0.2"
+    assert control_of(panel, "fault")["value"] == "stall=5@1:*:0.2"
+    assert ["stall=5@1:*:0.2"] * 2 in map(list, control_of(panel, "fault")["options"])
+    told(panel, "fault", "none")
+    assert "strikes" not in [control["name"] for control in panel.form["controls"]]
 
 
 def test_an_alternative_that_was_added_to_the_catalogue_has_a_checkbox(
@@ -141,27 +137,26 @@ def test_an_alternative_that_was_added_to_the_catalogue_has_a_checkbox(
 ) -> None:
     monkeypatch.setitem(CATALOGUE, Eighth.name, ROW)
     panel = make()
-    assert panel.controls.boxes["H"].description == "H eighth"
+    assert ("H", "H eighth") in control_of(panel, "alternatives")["options"]
 
 
 def test_checkboxes_choose_alternatives_and_a_variant_gets_one(make: Any) -> None:
     panel = make()
-    panel.controls.boxes["C"].value = True
+    told(panel, "alternatives", ["A", "B", "C"])
     assert panel.alternatives == ("A", "B", "C")
     panel.alternatives = ("hard_timeout:naive", "cooperative")
     assert panel.alternatives == ("B:naive", "A")
-    assert panel.controls.boxes["B:naive"].value
-    assert not panel.controls.boxes["B"].value
+    assert ("B:naive", "B hard timeout (naive)") in control_of(panel, "alternatives")["options"]
 
 
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("decision_timeout_s", 0, "decision_timeout_s|decision timeout"),
-        ("decision_timeout_s", -3, "decision_timeout_s|decision timeout"),
-        ("decision_timeout_s", 1e9, "decision_timeout_s must be between 0.1 and 600 s"),
+        ("decision_timeout_s", 0, "decision_timeout_s must be between"),
+        ("decision_timeout_s", "soon", "decision_timeout_s must be a number, not 'soon'"),
+        ("decision_timeout_s", 1e9, "decision_timeout_s must be between 0.1 and 600, not"),
         ("runs", 0, "runs must be between 1 and 1000, not"),
-        ("runs", -3, "runs must be between 1 and 1000, not"),
+        ("runs", 2.5, "runs must be a whole number, not 2.5"),
         ("seed", -3, "seed must be between 0 and 2147483647, not -3"),
         ("fault", "hangs", "did you mean 'hang'"),
         ("latency_profile", "fastest", "fastest"),
@@ -169,25 +164,25 @@ def test_checkboxes_choose_alternatives_and_a_variant_gets_one(make: Any) -> Non
         ("alternatives", ("A", "cooperative"), "names one twice"),
         ("alternatives", ("G",), "G"),
         ("clock", "sundial", "sundial"),
-        ("workload", "reserch", "research"),
+        ("server", "stops-so", "server behaviour must be one of"),
+        ("question", -1, "question must be a whole number"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_named_and_taken_back(make: Any, name: str, value: object, message: str) -> None:
-    """By code it is an error; what is typed in a control is named in the status."""
+    """By code it is an error; what is typed in a page is answered beside its control, until it is mended."""
     panel = make()
     panel.wait(PATIENCE_S)
-    before = getattr(panel, name)
-    with pytest.raises((ConfigurationError, traitlets.TraitError), match=message):
+    before, status = getattr(panel, name), panel.status
+    with pytest.raises((ConfigurationError, traitlets.TraitError)):
         setattr(panel, name, value)
+    told(panel, name, value)
     assert getattr(panel, name) == before
-    assert not panel.running
-    if name in ("alternatives", "clock", "workload"):
-        return  # nothing can be typed there
-    control = panel.controls.of(name)
-    # As a browser sends it.
-    control.set_state({"value": value})
-    assert re.search(message, panel.status)
-    assert getattr(panel, name) == control.value == before
+    assert (panel.running, panel.status) == (False, status)
+    assert re.search(message, panel._errors[name])
+    if name != "question":
+        assert control_of(panel, name)["error"] == panel._errors[name]
+    told(panel, name, before)
+    assert not any(control["error"] for control in panel.form["controls"])
 
 
 def test_a_move_is_seen_before_any_run_is_done(make: Any) -> None:
@@ -197,49 +192,54 @@ def test_a_move_is_seen_before_any_run_is_done(make: Any) -> None:
     panel.wait(PATIENCE_S)
     panel.decision_timeout_s = 8.0
     assert panel.status == "8 s: being computed; on screen are the runs before: decision timeout (s) 20 → 8"
-    assert "Below are the runs before: decision timeout (s) 20 → 8." in on_screen(panel, "Timeline")
+    assert panel.note == "Below are the runs before: decision timeout (s) 20 → 8."
     executor.let_go(6)
     panel.wait(PATIENCE_S)
-    assert "Below are the runs before" not in on_screen(panel, "Timeline")
+    assert panel.note == ""
     assert panel.status.startswith("8 s: complete, 6 of 6 runs done. In time: A cooperative 0 of 3")
 
 
-def test_only_the_tab_in_front_is_drawn(make: Any) -> None:
+def test_the_view_in_front_is_drawn(make: Any) -> None:
     panel = make()
     panel.wait(PATIENCE_S)
-    assert [name for name in VIEWS if "No run is done yet" not in on_screen(panel, name)] == ["Timeline"]
-    panel.tabs.view = "Overrun"
+    assert panel.page == "<p>Timeline: 6 runs</p>"
+    told(panel, "view", "Overrun")
     panel.wait(PATIENCE_S)
-    assert on_screen(panel, "Overrun") == "<p>6 runs</p>"
-    assert "No run is done yet" in on_screen(panel, "Completion")
+    assert panel.page == "<p>Overrun: 6 runs</p>"
 
 
-@pytest.mark.parametrize("view", ["Timeline", "Completion", "Overrun"])
-def test_every_picture_has_words_and_a_table_beside_it(make: Any, view: str) -> None:
-    panel = make(drawn=True)
-    panel.tabs.view = view
-    panel.wait(PATIENCE_S)
-    shown = on_screen(panel, view)
-    assert 'img alt="' in shown
-    assert 'alt=""' not in shown
-    assert "<caption>" in shown
-    assert '<th scope="row">A cooperative</th>' in shown
+@pytest.mark.parametrize("view", VIEWS[:3])
+def test_every_picture_has_words_and_a_table_beside_it_and_the_colours_of_its_page(make: Any, view: str) -> None:
+    study = make().wait(PATIENCE_S)
+    for narrow in (False, True):
+        shown = view_html(view, study, narrow=narrow)
+        assert re.search(r'<svg [^>]*role="img" aria-label="[A-Z][^"]+"', shown)
+        assert not re.search(r"<svg [^>]*width=", shown)
+        assert "var(--docmind-ink)" in shown
+        assert not re.search("#(ffffff|1a1a1a|f4f4f4)", shown)
+        assert "<caption>" in shown
+        assert '<th scope="row">A cooperative</th>' in shown
+
+
+def test_a_view_that_cannot_be_drawn_says_why(make: Any) -> None:
+    study = make().wait(PATIENCE_S)
+    shown = view_html("Timeline", dataclasses.replace(study, calls=study.calls.iloc[:0]))
+    assert shown.startswith('<p class="error">Timeline cannot be drawn: calls has no rows')
 
 
 def test_the_table_is_the_summary_of_the_study(make: Any) -> None:
-    panel = make(drawn=True)
-    panel.tabs.view = "Table"
-    study = panel.wait(PATIENCE_S)
-    assert study._repr_html_().partition("<ul>")[2] in on_screen(panel, "Table")
+    study = make().wait(PATIENCE_S)
+    assert study._repr_html_() in view_html("Table", study)
 
 
-def test_another_question_is_another_timeline(make: Any) -> None:
-    panel = make(drawn=True)
-    panel.wait(PATIENCE_S)
-    assert f"seed {run_seed(7, 1)}" in on_screen(panel, "Timeline")
-    panel.tabs.question_seed = run_seed(7, 3)
-    panel.wait(PATIENCE_S)
-    assert f"seed {run_seed(7, 3)}" in on_screen(panel, "Timeline")
+def test_another_question_is_another_timeline_and_has_a_number_and_words(make: Any) -> None:
+    study = make().wait(PATIENCE_S)
+    ids = [study.runs.set_index("seed").loc[run_seed(7, number), "question_id"].iloc[0] for number in (1, 3)]
+    assert [f"question {each}" in view_html("Timeline", study, n) for each, n in zip(ids, (1, 3), strict=True)] == [
+        True
+    ] * 2
+    questions = make().form["questions"]
+    assert [text.partition(" · ")[0] for text in questions] == ["most work after its deadline", "1", "2", "3"]
 
 
 def test_stop_is_for_what_runs_and_keeps_what_is_done(make: Any) -> None:
@@ -247,18 +247,17 @@ def test_stop_is_for_what_runs_and_keeps_what_is_done(make: Any) -> None:
     panel = make(executor)
     executor.let_go(2)
     executor.until_asked(4)
-    assert not panel.stop_button.disabled
-    panel.stop_button.click()
+    assert panel.running
+    panel._handle_custom_msg({"do": "stop"}, [])
     executor.let_go(2)
     study = panel.wait(PATIENCE_S)
-    assert panel.stop_button.disabled
     assert not panel.running
     assert 2 <= len(study.runs) <= 4
     assert not study.manifest["complete"]
     assert panel.status.startswith("20 s: stopped, ")
     # Idle now: a late click must not reach the runs that come next.
     panel.stop()
-    panel.run_button.click()
+    panel._handle_custom_msg({"do": "run"}, [])
     executor.let_go(6 - len(study.runs))
     assert len(panel.wait(PATIENCE_S).runs) == 6
 
@@ -293,8 +292,12 @@ def test_what_fails_is_said_and_raised_to_who_waits(make: Any, monkeypatch: pyte
     panel.run()
     with pytest.raises(ServiceError, match="did not start"):
         panel.wait(PATIENCE_S)
-    assert panel.status == "20 s: the services did not start"
+    assert (panel.status, panel.error) == ("20 s: not measured", "the services did not start")
     assert not panel.running
+    monkeypatch.undo()
+    panel.clock = "virtual"
+    panel.wait(PATIENCE_S)
+    assert panel.error == ""
 
 
 def test_fifty_moves_leave_no_thread_and_no_growing_memory(make: Any) -> None:
@@ -305,8 +308,7 @@ def test_fifty_moves_leave_no_thread_and_no_growing_memory(make: Any) -> None:
         panel.decision_timeout_s = 5.0 + step
     panel.wait(PATIENCE_S)
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("docmind-panel")]
-    assert len(panel._engine.known) <= 6 * 52
-    assert panel._engine.known.most == 4000
+    assert len(panel._engine._known._packed) <= 6 * 52
     assert len(_instances) == made
     assert panel.study.runs["decision_timeout_s"].unique().tolist() == [54.0]
 
@@ -325,21 +327,36 @@ def test_a_closed_panel_has_no_widget_and_takes_no_request(make: Any) -> None:
     panel.close()
     executor.let_go(2)
     assert panel._engine.wait(PATIENCE_S)
-    assert panel.widget.comm is None
-    assert panel.controls.slider.comm is None
+    assert panel.comm is None
+    assert not [thread.name for thread in threading.enumerate() if thread.name == "docmind-panel-runs"]
     assert len(executor.asked) == 2
 
 
-def test_a_notebook_gets_a_widget_and_a_terminal_gets_text(make: Any) -> None:
-    panel = make()
+@pytest.mark.parametrize("is_cold", [True, False])
+def test_that_processes_start_is_said_only_when_they_do(
+    make: Any, monkeypatch: pytest.MonkeyPatch, is_cold: bool
+) -> None:
+    monkeypatch.setattr(Workers, "is_cold", property(lambda _: is_cold))
+    executor = Scripted(held=True)
+    panel = make(executor)
+    executor.until_asked(2)
+    assert panel.status == "20 s: 0 of 6 runs done" + ("; worker processes start, which takes some seconds" * is_cold)
+    executor.let_go(6)
     panel.wait(PATIENCE_S)
-    assert "application/vnd.jupyter.widget-view+json" in panel._repr_mimebundle_()
-    assert repr(panel) == f"TunePanel({panel.status})"
 
 
-def test_an_unknown_setting_is_named() -> None:
-    with pytest.raises(ConfigurationError, match="has no argument 'timeout': now decision_timeout_s"):
-        tune(timeout=3)
+def test_a_graph_object_runs_here_and_its_nodes_are_the_rows_of_the_picture() -> None:
+    executor = Scripted()
+    panel = tune(
+        dl.graph(graphs_agent.make(), ["What is yield?"]), 8, alternatives=("A", "B"), runs=1, workers=executor.workers
+    )
+    try:
+        study = panel.wait(PATIENCE_S)
+        assert executor.asked == []
+        assert set(study.calls["role"]) == {"model", "tools"}
+        assert {"<!-- model -->", "<!-- tools -->"} <= set(re.findall("<!-- .* -->", panel.page))
+    finally:
+        panel.close()
 
 
 @pytest.mark.full

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
+import os
+import re
 import shutil
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
+import jsonschema
 import pandas as pd
 import pytest
 from matplotlib.colors import to_hex
 from served_here import Here
 
+import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import PHASES
 from docmind_lab.services.log import RequestRow
@@ -26,16 +33,35 @@ from surveys import gateways
 from surveys.__main__ import main
 from surveys.agent_services import AGENT_FAULTS, AgentServices, is_answering, reply_of_agent
 from surveys.agent_table import AgentRow, mark_of, read_rows, write_rows
-from surveys.agents import Cell, cells_of, counts_from, probe_agents, run_cell
-from surveys.case_files import Case, NotMeasured, made_environment, read_cases
+from surveys.agents import CaseRun, cells_of, counts_from, probe_agents, run_cell
+from surveys.case_files import Case, made_environment, read_cases
+from surveys.local_programs import LocalProgram, started
 from surveys.matrix import (
+    CELLS_PAGE,
+    CLIENTS_PAGE,
     COLOURS,
-    cells_frame,
+    PAGE,
+    cell_text,
+    cells_page,
     matrix,
-    page_part,
-    read_all,
-    with_part,
+    page_parts,
+    with_parts,
 )
+from surveys.processor_log import ProcessorLog
+from surveys.published import (
+    FILE,
+    FINDINGS,
+    SCHEMA,
+    Cell,
+    Published,
+    agent_cells,
+    agent_thread_cells,
+    published,
+    published_findings,
+    read_all,
+    read_published,
+)
+from surveys.threads import STORES, THREAD_FAULTS, THREAD_WAYS, probe_threads
 
 ROOT = Path(__file__).parents[2]
 # What a timeout falls into lasts 4 s longer than it. A busy machine takes tenths of a second from it.
@@ -68,11 +94,8 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Case:
 @contextlib.contextmanager
 def served(options: AgentServices) -> Iterator[ServiceAddresses]:
     """The services in a thread of this process, which start sooner; cases are processes of their own anyway."""
-    here = Here(options.door())
-    try:
+    with contextlib.closing(Here(options.door())) as here:
         yield here.addresses
-    finally:
-        here.close()
 
 
 @pytest.fixture(scope="module")
@@ -139,23 +162,8 @@ def test_a_process_that_cannot_end_is_ended_and_said_so(measured: dict[tuple[str
 def test_a_probe_that_is_stopped_ends_its_case_at_once(known: Case, tmp_path: Path) -> None:
     stop = threading.Event()
     stop.set()
-    row = run_cell(Cell(known, "waits", "ordinary", 1), made_environment(known, tmp_path), stop, served)
+    row = run_cell(CaseRun(known, "waits", "ordinary", 1), made_environment(known, tmp_path), stop, served)
     assert row.mark == "error"
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_a_real_framework_is_measured() -> None:
-    """One cell of the framework that installs quickest; its own timeout of a whole run ends the work."""
-    (case,) = read_cases(ROOT / "surveys" / "cases", ["pydantic-ai"])
-    try:
-        environment = made_environment(case, ROOT / ".cases")
-    except NotMeasured as reason:
-        pytest.skip(f"its packages cannot be had: {reason}")
-    row = run_cell(Cell(case, "run-timeout", "async_tool", 1), environment, serve=served)
-    assert (row.mark, row.outcome) == ("stopped", "timeout"), row
-    assert row.error.startswith("RunTimedOut")
-    assert row.version == case.version
 
 
 # ---- marks
@@ -204,8 +212,8 @@ def test_a_timeout_counts_from_what_it_limits(tmp_path: Path, counts: str, fault
     way = f'[ways.a]\ntitle = "A"\nmeans = "own"\ncounts_from = "{counts}"\nfaults = ["{fault}"]\n'
     (case,) = read_cases(written(tmp_path, HEAD + way))
     rows = [served_at("llm", 100.3, 100.4), served_at("tool", 100.6, 101.0), served_at("llm", 101.2, 107.2)]
-    assert counts_from(Cell(case, "a", fault, 1), 100.0, rows) == at_s
-    assert counts_from(Cell(case, "a", fault, 1), 100.0, []) == 100.0
+    assert counts_from(CaseRun(case, "a", fault, 1), 100.0, rows) == at_s
+    assert counts_from(CaseRun(case, "a", fault, 1), 100.0, []) == 100.0
 
 
 # ---- the table
@@ -334,11 +342,46 @@ def test_an_agent_answers_from_the_result_by_the_tool_that_takes_answers_if_ther
     assert is_answering(conversation(ASKED, observed, tools=tools))
 
 
+def test_a_request_that_was_refused_once_is_served_when_it_comes_again() -> None:
+    with served(AgentServices("retry")) as addresses:
+        asked = {"model": "any", "messages": [ASKED]}
+        url = f"{addresses.openai_base_url}/chat/completions"
+        assert [httpx.post(url, json=asked, trust_env=False).status_code for _ in range(2)] == [429, 200]
+
+
 def test_options_of_the_services_come_back_equal_and_an_unknown_fault_is_refused() -> None:
     for fault in AGENT_FAULTS:
         assert AgentServices.from_json(AgentServices(fault).as_json()) == AgentServices(fault)
     with pytest.raises(ConfigurationError, match="fault must be one of ordinary"):
         AgentServices.from_json('{"fault": "nap"}')
+
+
+# ---- threads that are cut
+
+
+@pytest.mark.full
+@pytest.mark.wall
+def test_a_thread_that_keeps_a_call_which_was_cut_is_refused_and_another_is_not(
+    known: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(ROOT / "tests" / "support" / "agent_of_known_end.py", known.folder / "thread.py")
+    monkeypatch.setitem(STORES, "known", "a file")
+    monkeypatch.setitem(THREAD_WAYS, "known", ("asyncio.timeout", "kill"))
+    rows = list(probe_threads([known], cache=tmp_path, repeats=1, serve=served))
+    # The question, the call of the tool, and its result where the cut fell into the next model call.
+    found = {(row.way, row.fault): (row.messages, row.open_tool_calls, row.next_outcome) for row in rows}
+    left = {"ordinary": (3, 0, "answer"), "sync_tool": (2, 1, "error"), "async_tool": (2, 1, "error")}
+    assert found == {(way, fault): left[fault] for way in ("asyncio.timeout", "kill") for fault in THREAD_FAULTS}
+    assert {row.cut_outcome for row in rows} == {"timeout", "killed"}
+    cells = {cell.id: (cell.mark, cell.note) for cell in agent_thread_cells(pd.DataFrame(map(dict, rows)))}
+    assert cells["known-kill-ordinary-next-message-refused"] == (
+        "not found",
+        "3 messages are left, 0 tool calls without a result",
+    )
+    mark, note = cells["known-kill-sync-tool-next-message-refused"]
+    assert mark == "found"
+    assert note.startswith("2 messages are left, 1 tool calls without a result; ")
+    assert "must be followed by tool messages" in note
 
 
 # ---- the cases of this project
@@ -350,7 +393,8 @@ CASES = read_cases(ROOT / "surveys" / "cases")
 def test_a_case_is_small_and_its_packages_are_locked(case: Case) -> None:
     if case.not_measured:
         return
-    assert len(case.main.read_text(encoding="utf-8").splitlines()) <= 60
+    for program in (case.main, *case.folder.glob("thread.py")):
+        assert len(program.read_text(encoding="utf-8").splitlines()) <= 60
     lock = case.lock.read_text(encoding="utf-8")
     assert case.version, f"{case.lock} has no {case.packages[0]}"
     # No address of whoever served the packages, and a digest for each of them.
@@ -368,19 +412,66 @@ def test_a_case_is_small_and_its_packages_are_locked(case: Case) -> None:
 ROWS = read_all(ROOT / "data" / "agent_probes")
 
 
-def test_the_page_is_what_the_rows_amount_to() -> None:
-    page = (ROOT / "docs" / "does-it-stop.md").read_text(encoding="utf-8")
-    assert with_part(page, page_part(ROWS, CASES)) == page, "run make probe, or the module matrix"
+PUBLISHED = read_published(ROOT)
+
+
+def test_the_file_is_what_the_rows_amount_to_and_its_schema_says_so() -> None:
+    assert published(ROOT) == PUBLISHED, "run make probe, or python -m surveys page"
+    findings = Published.model_validate_json((ROOT / FINDINGS).read_text(encoding="utf-8"))
+    assert published_findings(ROOT) == findings
+    assert len({cell.id for cell in findings.cells}) == len(findings.cells)
+    schema = json.loads((ROOT / SCHEMA).read_text(encoding="utf-8"))
+    assert schema == Published.model_json_schema()
+    for path in (ROOT / FILE, ROOT / FINDINGS, *(ROOT / "data" / "does_it_stop").glob("*.json")):
+        jsonschema.validate(json.loads(path.read_text(encoding="utf-8")), schema)
+
+
+def test_the_pages_are_what_the_file_amounts_to() -> None:
+    page = (ROOT / PAGE).read_text(encoding="utf-8")
+    assert with_parts(page, page_parts(PUBLISHED, ROWS, CASES)) == page, "run python -m surveys page"
+    assert (ROOT / CELLS_PAGE).read_text(encoding="utf-8") == cells_page(PUBLISHED)
+
+
+def test_each_cell_has_an_address_of_its_own_that_a_page_leads_to() -> None:
+    addresses = [cell.id for cell in PUBLISHED.cells]
+    assert len(set(addresses)) == len(addresses)
+    page = "".join((ROOT / each).read_text(encoding="utf-8") for each in (PAGE, CLIENTS_PAGE))
+    assert set(re.findall(rf"{re.escape(CELLS_PAGE.name)}#([\w-]+)", page)) == set(addresses)
+    assert set(re.findall(r'<a id="([\w-]+)">', cells_page(PUBLISHED))) == set(addresses)
+
+
+def test_a_cell_has_the_worst_of_its_runs_and_says_of_how_many() -> None:
+    rows = [row for row in ROWS if row.cell[:3] == ("langgraph", "node-timeout", "ordinary")]
+    late = rows[0].model_copy(update={"mark": "neither", "late_s": 3.0, "repeat": 9})
+    (cell,) = agent_cells([*rows, late], CASES)
+    assert (cell.mark, cell.marked, cell.runs, cell.late_s) == ("neither", 1, len(rows) + 1, 3.0)
+    assert cell_text(cell) == f"**neither** in 1 of {len(rows) + 1}, 3.0 s late"
 
 
 def test_the_figure_draws_each_cell_in_the_colour_of_its_mark() -> None:
-    ax = matrix(ROWS)
+    ax = matrix(PUBLISHED.of("agent"))
     drawn = {str(patch.get_gid()): to_hex(patch.get_facecolor()).upper() for patch in ax.patches if patch.get_gid()}
-    cells = cells_frame(ROWS)
-    assert drawn == {
-        f"cell:{cell.case}:{cell.way}:{cell.fault}": COLOURS[cell.mark] for cell in cells.itertuples(index=False)
-    }
+    assert drawn == {cell.id: COLOURS[cell.mark] for cell in PUBLISHED.of("agent")}
     assert (ROOT / "docs" / "images" / "does-it-stop.png").stat().st_size < 400_000
+    # Nothing of it is cut off: title and context are as wide as the figure at the most.
+    figure = ax.figure
+    figure.canvas.draw()
+    assert all(text.get_window_extent().x1 <= figure.bbox.x1 for text in (ax.title, *ax.texts))
+
+
+def test_cells_of_the_packages_of_a_file_are_found(tmp_path: Path) -> None:
+    cells = dl.does_it_stop()
+    assert list(cells.columns) == list(Cell.model_fields)
+    assert len(cells) == len(PUBLISHED.cells)
+    assert cells.attrs["version"] == PUBLISHED.version
+    needed = tmp_path / "requirements.txt"
+    needed.write_text("# mine\nLangGraph[x]==1.2.22 \\\n    --hash=sha256:0\npydantic_ai_slim  # why\n-r other.txt\n")
+    assert set(dl.does_it_stop(needed)["package"]) == {"langgraph", "pydantic-ai-slim"}
+    needed.write_text("fine==1\nnot a name\n")
+    with pytest.raises(ConfigurationError, match=r"line 2: 'not a name' is no requirement"):
+        dl.does_it_stop(needed)
+    with pytest.raises(ConfigurationError, match="cannot be read"):
+        dl.does_it_stop(tmp_path / "absent.txt")
 
 
 def test_every_cell_of_every_case_has_its_evidence() -> None:
@@ -401,7 +492,7 @@ def test_every_cell_of_every_case_has_its_evidence() -> None:
 
 def test_a_page_without_its_marks_and_a_figure_of_nothing_are_refused() -> None:
     with pytest.raises(ConfigurationError, match="the page needs the lines"):
-        with_part("# A page", "part")
+        with_parts("# A page", {"first": "part"})
     with pytest.raises(ConfigurationError, match="no measured rows"):
         matrix([])
 
@@ -429,9 +520,9 @@ asyncio.run(run())
 """
 
 
-def passing_on(habit: str) -> gateways.Gateway:
+def passing_on(habit: str) -> LocalProgram:
     arguments = ["-c", PASSES_ON.replace("{", "{{").replace("}", "}}"), "{port}", "{upstream}", habit]
-    return gateways.Gateway(habit, sys.executable, ["--version"], arguments)
+    return LocalProgram(habit, sys.executable, ["--version"], arguments)
 
 
 @pytest.mark.wall
@@ -448,18 +539,46 @@ def test_the_verdict_is_what_the_gateway_does(habit: str, ends: str, monkeypatch
 
 
 def test_a_gateway_that_cannot_be_used_is_named_with_the_reason(capsys: pytest.CaptureFixture[str]) -> None:
-    broken = gateways.Gateway("broken", sys.executable, ["--version"], ["-c", "raise SystemExit('no such option')"])
+    broken = LocalProgram("broken", sys.executable, ["--version"], ["-c", "raise SystemExit('no such option')"])
     with (
         pytest.raises(ServiceError, match="broken did not start; it printed last: no such option"),
-        gateways.started(broken, "http://127.0.0.1:1"),
+        started(broken, upstream="127.0.0.1:1"),
     ):
         pass
     with pytest.raises(ConfigurationError, match="the program no-such-gateway is not on the PATH"):
-        gateways.probe_gateway(gateways.Gateway("absent", "no-such-gateway", [], []))
+        gateways.probe_gateway(LocalProgram("absent", "no-such-gateway", [], []))
     assert main(["gateways", "apache"]) == 2
     assert "gateways are caddy, nginx" in " ".join(capsys.readouterr().err.split())
 
 
-def test_the_page_has_the_table_of_the_gateways() -> None:
-    page = (ROOT / "docs" / "does-it-stop.md").read_text(encoding="utf-8")
-    assert gateways.as_markdown(pd.read_csv(ROOT / "data" / "gateway_probes.csv")) in page
+@pytest.mark.wall
+def test_the_log_of_a_processor_has_when_a_program_was_last_at_work() -> None:
+    with ProcessorLog(os.getpid()) as log:
+        end_s = time.thread_time() + 0.5
+        while time.thread_time() < end_s:
+            pass
+        ended_at = time.monotonic()
+        row = log.row(5.0)
+    # It looks every 0.05 s, and on a busy machine a look may be late by tenths of a second.
+    assert row.ended_at == pytest.approx(ended_at, abs=0.4)
+
+
+class _EndsAfterALook(ProcessorLog):
+    """Of a process that works until 10 ms after the fifth look, which is not seen in the sixth."""
+
+    looks, ends_at_s = 0, math.inf
+
+    def _used_s(self) -> float:
+        self.looks += 1
+        if self.looks == 5:
+            self.ends_at_s = time.monotonic() + 0.01
+        return min(time.monotonic(), self.ends_at_s)
+
+
+@pytest.mark.wall
+def test_work_that_ends_just_after_a_look_is_not_said_to_have_ended_before() -> None:
+    # Else a call that ends because its client leaves would be one that was complete before.
+    with _EndsAfterALook(os.getpid()) as log:
+        ended_at = log.row(5.0).ended_at
+    assert ended_at is not None
+    assert ended_at >= log.ends_at_s

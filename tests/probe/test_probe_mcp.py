@@ -10,14 +10,13 @@ from pathlib import Path
 import httpx
 import pandas as pd
 import pytest
+from commands_here import said
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.experiments.probe.mcp_tools import as_markdown, probe_mcp
+from docmind_lab.experiments.probe.mcp_tools import probe_mcp
 from docmind_lab.services.server import bind
-from docmind_lab.views.cli.app import main
 
 ROOT = Path(__file__).parents[2]
-DATA = ROOT / "data" / "mcp_probes.csv"
 SERVER = f"{sys.executable} {ROOT / 'examples' / 'mcp_server.py'}"
 # The work takes six seconds, and the caller waits two of them. One that is ended needs milliseconds, and when the
 # session is closed the two seconds that the client gives the server's process to end.
@@ -97,12 +96,5 @@ def test_a_tool_that_does_not_ask_the_address_is_named_with_what_its_caller_got(
 
 
 def test_arguments_that_are_not_json_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as ended:
-        main(["probe", "mcp", "python", "--tool", "t", "--arguments", "{work}"])
-    assert ended.value.code == 2
-    assert "--arguments is not JSON" in capsys.readouterr().err
-
-
-def test_the_page_has_the_table_of_the_rows_in_the_repository() -> None:
-    page = (ROOT / "docs" / "does-it-stop.md").read_text(encoding="utf-8")
-    assert as_markdown(pd.read_csv(DATA)) in page
+    code, _, refused = said(capsys, "probe", "mcp", "python", "--tool", "t", "--arguments", "{work}")
+    assert (code, "--arguments is not JSON" in refused) == (2, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import json
 import math
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from commands_here import said
 from script_modules import load_script
 from served_here import Here
 from service_doors import always
@@ -20,10 +22,9 @@ from docmind_lab.core.server_behaviour import PHASES, STOPS, Phase, PhaseBehavio
 from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbed, first_model, probe_server
 from docmind_lab.experiments.probe.probe_bench import Bench
 from docmind_lab.experiments.probe.truth import Counters, Look, truth_of
-from docmind_lab.experiments.probe.verdicts import check_period_s, work_ends_of
+from docmind_lab.experiments.probe.verdicts import check_period_s, why_unknown, work_ends_of
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.views.cli.app import main
 
 # One call at a time; the first token after 0.4 s, nine tokens in 1.3 s.
 PROFILE = LatencyProfile("probed", "Nine tokens.", "a test", always(0.4), always(0.1), always(0.01), slots=1)
@@ -51,16 +52,13 @@ NOTICED_S = 0.25
 
 @pytest.fixture
 def serving() -> Iterator[Callable[..., Target]]:
-    opened: list[Here] = []
+    with contextlib.ExitStack() as stack:
 
-    def start(**options: Any) -> Target:
-        here = Here(ServiceOptions(**({"profile": PROFILE} | options)).door())
-        opened.append(here)
-        return Target(here.addresses.openai_base_url, "docmind-scripted")
+        def start(**options: Any) -> Target:
+            here = Here(ServiceOptions(**({"profile": PROFILE} | options)).door())
+            return Target(stack.enter_context(contextlib.closing(here)).addresses.openai_base_url, "docmind-scripted")
 
-    yield start
-    for here in opened:
-        here.close()
+        yield start
 
 
 # ---- what a server counts of its work
@@ -176,6 +174,12 @@ def test_a_verdict_needs_an_interval_that_allows_no_other(phase: Phase, low_s: f
     assert work_ends_of(phase, low_s, high_s, remaining_s=10.0, next_write_s=2.0) == ends
 
 
+def test_what_an_interval_cannot_tell_apart_is_named() -> None:
+    assert why_unknown(2.1, remaining_s=10.0) == "the interval holds both a stop and the next write"
+    assert why_unknown(9.0, remaining_s=10.0) == "the interval holds both a stop and the whole answer"
+    assert why_unknown(math.inf, remaining_s=10.0) == "the answer was complete before the client left"
+
+
 def trial(left_after_s: float, delay_s: float, **changes: Any) -> Trial:
     values: dict[str, Any] = {
         "phase": "generation",
@@ -236,21 +240,13 @@ def test_numbers_that_cannot_be_used_and_a_server_that_is_not_there_are_named() 
         probe_server(Target("http://127.0.0.1:1/v1", "m"))
 
 
-def run(*words: str) -> int:
-    with pytest.raises(SystemExit) as ended:
-        main(list(words))
-    return int(ended.value.code or 0)
-
-
 def test_what_is_not_allowed_and_what_nobody_says_yes_to_is_not_probed(
     serving: Callable[..., Target], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("probe", "server", "http://models.example/v1", "--yes") == 2
-    assert "models.example is not on this machine" in capsys.readouterr().err
-    assert run("probe", "server", serving().base_url) == 2
-    said = capsys.readouterr().err
-    assert "at most" in said
-    assert "say so with --yes" in said
+    code, _, refused = said(capsys, "probe", "server", "http://models.example/v1", "--yes")
+    assert (code, "models.example is not on this machine" in refused) == (2, True)
+    code, _, asked = said(capsys, "probe", "server", serving().base_url)
+    assert (code, "at most" in asked, "say so with --yes" in asked) == (2, True, True)
 
 
 def test_more_calls_than_were_announced_are_not_sent(serving: Callable[..., Target]) -> None:
@@ -260,8 +256,17 @@ def test_more_calls_than_were_announced_are_not_sent(serving: Callable[..., Targ
         bench.whole_s(2, 1)
 
 
-def test_the_key_of_an_endpoint_goes_to_no_other_server(
+def test_a_server_that_has_just_started_is_measured_when_its_calls_take_as_long_as_the_ones_before(
     serving: Callable[..., Target], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(serving(profile=QUICK), None, most_calls=60)
+    cold_s, whole_s = iter([9.0, 5.0, 3.0]), bench.whole_s
+    monkeypatch.setattr(bench, "whole_s", lambda *given: whole_s(*given) + next(cold_s, 0.0))
+    assert bench.measure_undisturbed(0.1, 64).whole_s < 3.0
+
+
+def test_the_key_of_an_endpoint_goes_to_no_other_server(
+    serving: Callable[..., Target], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     keys: list[str] = []
 
@@ -274,7 +279,7 @@ def test_the_key_of_an_endpoint_goes_to_no_other_server(
     url = serving().base_url
     for endpoint in ("http://127.0.0.1:1/v1", url):
         monkeypatch.setenv("DOCMIND_LLM__BASE_URL", endpoint)
-        assert run("probe", "server", url, "--yes") == 0
+        assert said(capsys, "probe", "server", url, "--yes")[0] == 0
     assert keys == ["", "secret"]
 
 
@@ -286,14 +291,14 @@ def test_the_command_writes_a_profile_that_compare_plays(
     target = serving(behaviour=BEHAVIOURS["mixed"])
     out, rows = tmp_path / "mine.json", tmp_path / "mine.csv"
     words = ["--repeats", "1", "--seconds", "0.9", "--yes", "--out", str(out), "--trials", str(rows)]
-    assert run("probe", "server", target.base_url, *words) == 0
-    printed = capsys.readouterr().out
+    code, printed, _ = said(capsys, "probe", "server", target.base_url, *words)
+    assert code == 0
     assert "goes on to its end" in printed
     assert "stops when it next writes" in printed
     assert json.loads(out.read_text(encoding="utf-8"))["name"] == "mine"
     assert len(rows.read_text(encoding="utf-8").splitlines()) == 2 * len(PHASES) + 1
-    assert run("compare", "--runs", "1", "--alternatives", "C", "--server", str(out), "--json",
-               "--out", str(tmp_path / "study")) == 0  # fmt: skip
+    few = ("compare", "--runs", "1", "--alternatives", "C", "--json")
+    assert said(capsys, *few, "--server", out, "--out", tmp_path / "study")[0] == 0
 
 
 # ---- what ships with the package

@@ -96,15 +96,6 @@ def test_notes_say_why_a_study_ended_early() -> None:
     ]
 
 
-def test_notes_of_a_replay_say_how_many_calls_were_not_recorded() -> None:
-    counts = {"recorded": 90, "of_another_alternative": 6, "not_recorded": 4, "cut_in_the_recording": 1}
-    (note,) = notes_on_sending({"replayed_calls": counts}, 8)
-    assert note.startswith("A replay: of 100 calls 90 were recorded, 6 are another alternative's, 4 were not recorded")
-    counts["longer_than_observed"] = 3
-    (note,) = notes_on_sending({"replayed_calls": counts}, 8)
-    assert "3 drew a length beyond what the recording could observe" in note
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -116,42 +107,25 @@ def test_notes_of_a_replay_say_how_many_calls_were_not_recorded() -> None:
         ({"record": "same", "out": "same"}, "record and out are the same folder"),
         ({"record": "r", "system": "peers"}, "peer agents' tasks are not recorded"),
         ({"record": "r", "system": "hops"}, "the hops' requests are not recorded"),
+        # What a recording has settled.
+        ({"replay": "handbook", "clock": "wall"}, "^clock: the recording has"),
+        ({"replay": "handbook", "latencies": "fast"}, "^latencies: the recording has"),
+        ({"replay": "handbook", "faults": "hang"}, "^faults: the recording has"),
+        ({"replay": "handbook", "seed": 8}, "^seed: the recording has"),
+        ({"replay": "handbook", "system": "staged"}, "^system: the recording has"),
+        ({"replay": "language_reference"}, "language_reference has left the lab"),
     ],
 )
 def test_what_does_not_go_together_is_refused_before_anything_starts(
     options: dict[str, Any], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    for corpus in ("handbook", "language_reference"):
+        design = Comparison(runs=1).design() | {"corpus": corpus}
+        manifest = {"study_id": "s", "recording_format": 1, "design": design}
+        (written(Path(corpus)) / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
     with pytest.raises(ConfigurationError, match=message):
         compare_by(**options, decision_timeout_s=1.0, runs=1, alternatives="A")
-
-
-@pytest.mark.parametrize(
-    ("options", "name"),
-    [
-        ({"clock": "wall"}, "clock"),
-        ({"latencies": "fast"}, "latencies"),
-        ({"faults": "hang"}, "faults"),
-        ({"seed": 8}, "seed"),
-        ({"system": "staged"}, "system"),
-    ],
-)
-def test_what_a_recording_has_settled_is_refused_by_name(options: dict[str, Any], name: str, tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=f"^{name}: the recording has"):
-        compare_by(**options, replay=recorded_over("handbook", tmp_path / "r"))
-
-
-def recorded_over(corpus: str, place: Path) -> Path:
-    folder = written(place)
-    design = Comparison(runs=1).design() | {"corpus": corpus}
-    manifest = {"study_id": "s", "recording_format": 1, "design": design}
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    return folder
-
-
-def test_a_replay_over_documents_that_left_the_lab_says_so(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match="language_reference has left the lab"):
-        dl.compare(world=dl.Replay(recorded_over("language_reference", tmp_path / "r")))
 
 
 def test_the_estimate_counts_the_tries_of_calls_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from recorded_runs import logical_call
 
 from docmind_lab.core.errors import RunCut
 from docmind_lab.experiments.recordings import Caps
-from docmind_lab.experiments.recordings.caps import CapMeter, CapReached, Usage, usage_of
+from docmind_lab.experiments.recordings.caps import CapMeter, CapReached, tokens_of
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.taps import Traffic
 
@@ -73,7 +73,7 @@ def test_a_search_is_no_model_request() -> None:
 
 
 def test_tokens_that_nobody_told_are_an_estimate_from_the_bytes_and_say_so() -> None:
-    assert usage_of(Traffic(sent=b"x" * 40, received=[b"half a rep"])) == Usage(13, is_estimate=True)
+    assert tokens_of(Traffic(sent=b"x" * 40, received=[b"half a rep"])) == (13, True)
     meter = CapMeter(Caps(max_tokens=10))
     answered(meter, b"nothing of tokens here")
     assert meter.estimated_requests == 1
@@ -118,9 +118,9 @@ SAID: dict[str, tuple[Traffic, int]] = {
 @pytest.mark.parametrize("words", SAID)
 def test_tokens_are_what_the_server_says_in_the_words_of_its_dialect(words: str) -> None:
     traffic, tokens = SAID[words]
-    assert usage_of(traffic) == Usage(tokens, is_estimate=False)
+    assert tokens_of(traffic) == (tokens, False)
 
 
 def test_a_stream_of_anthropic_that_was_cut_is_an_estimate() -> None:
     begun = _events({"type": "message_start", "message": {"usage": {"input_tokens": 20}}})
-    assert usage_of(Traffic(received=[begun])).is_estimate
+    assert tokens_of(Traffic(received=[begun]))[1]

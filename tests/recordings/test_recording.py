@@ -9,11 +9,12 @@ import pytest
 from recorded_runs import logical_call, recorded_call, recorded_run, written
 from sample_runs import sample_run
 
+import docmind_lab as dl
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.recordings import Recording
-from docmind_lab.experiments.recordings.live_study import RecordingWriter, Tape
+from docmind_lab.experiments.recordings.live_study import LiveStudy, Tape
 from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.taps import Traffic
 
@@ -51,19 +52,20 @@ def test_a_folder_without_a_recording_is_refused_with_the_remedy(
 
 def test_a_run_is_in_the_file_when_add_returns_and_the_manifest_says_it_is_not_complete(tmp_path: Path) -> None:
     measured = MeasuredRun(sample_run("cooperative", 7), (), (), Outcome("answered"))
-    with RecordingWriter.begin(tmp_path / "r", {"study_id": "s"}, {measured.run.run_id}) as writer:
-        writer.add(measured)
+    with LiveStudy.open(dl.Live(record=tmp_path / "r"), {"study_id": "s"}, {measured.run.run_id}) as live:
+        live.record([measured])
         recording = Recording.load(tmp_path / "r")
         assert [run.seed for run in recording.runs] == [7]
         assert "not complete" in repr(recording)
-        writer.complete({"complete": True})
+        live.close()
     assert Recording.load(tmp_path / "r").manifest["complete"]
 
 
 def test_a_folder_that_holds_a_recording_is_not_written_over(tmp_path: Path) -> None:
     folder = written(tmp_path / "r", f"{RUN.to_json()}\n")
-    with pytest.raises(ConfigurationError, match="holds a study or a recording already"):
-        RecordingWriter.begin(folder, {}, ())
+    refused = pytest.raises(ConfigurationError, match="holds a study or a recording already")
+    with refused, LiveStudy.open(dl.Live(record=folder), {}, ()):
+        pass
 
 
 @pytest.mark.parametrize("with_text", [False, True])

@@ -10,18 +10,12 @@ from typing import Any
 import httpx
 import pytest
 from flat_compare import compare_by
-from langgraph.graph import START, StateGraph
+from own_runs import State, graph_of
 from stub_server import StubConnection, StubRequest, StubServer
-from typing_extensions import TypedDict
 
 from docmind_lab.core.errors import ConfigurationError
 
 pytestmark = pytest.mark.wall
-
-
-class State(TypedDict, total=False):
-    question: str
-    answer: str
 
 
 def reply(request: StubRequest, connection: StubConnection) -> None:
@@ -42,10 +36,7 @@ def recorded(stub: Callable[..., StubServer], folder: Path, *, with_text: bool, 
         text = httpx.post(address, json=asked, timeout=9).json()["choices"][0]["message"]["content"]
         return {"answer": json.loads(text)["verdict"] if parses else text}
 
-    builder = StateGraph(State)
-    builder.add_node(judge)
-    builder.add_edge(START, "judge")
-    named: dict[str, Any] = {"graph": builder.compile(), "inputs": [{"question": "a"}]}
+    named: dict[str, Any] = {"graph": graph_of(judge), "inputs": [{"question": "a"}]}
     study = compare_by(
         **named,
         runs=1,

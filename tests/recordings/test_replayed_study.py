@@ -19,9 +19,9 @@ from docmind_lab.experiments.comparison.comparison_run import resolve
 from docmind_lab.experiments.comparison.replays import replayed_comparison
 from docmind_lab.experiments.recordings import Recording
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
-from docmind_lab.experiments.system_options import system_of
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
+from docmind_lab.systems.system_catalogue import system_of
 
 SLOWER = 3.0
 """How many times as long as the profile has it the made-up recording's calls take."""

@@ -18,6 +18,7 @@ from sample_runs import LEVELS, MANIFEST, sample_run, study_of
 from well_formed import assert_well_formed
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings.finding import Code
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.views.plots.files import save_study
@@ -25,8 +26,7 @@ from docmind_lab.views.plots.look import Canvas, axes_for
 from docmind_lab.views.reports import Report, build_report, figures, write_report
 from docmind_lab.views.reports.build import _advice
 from docmind_lab.views.reports.figures import image_of
-from docmind_lab.views.reports.report_html import as_html
-from docmind_lab.views.reports.report_model import Figure
+from docmind_lab.views.reports.report_page import Figure, as_html
 
 ROLES = ("router", "planner", "retrieval")
 LATE = {"outcome": "timed_out", "answered_in_time": False, "stop_reason": "deadline"}
@@ -152,8 +152,7 @@ def test_what_a_study_holds_is_never_markup(undrawn: None) -> None:
 
 
 def test_settings_can_be_pasted() -> None:
-    lines = [block.lines for block in _advice(("Choose A.", "Settings: A=1 B=2")) if block.kind == "code"]
-    assert lines == [("A=1 B=2",)]
+    assert list(_advice(("Choose A.", "Settings: A=1 B=2"))) == ["Choose A.", Code("A=1 B=2")]
 
 
 NEVER = {

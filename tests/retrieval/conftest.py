@@ -33,3 +33,8 @@ def clock() -> ManualClock:
 def noted(clock: ManualClock) -> Iterator[Recorder]:
     with recording(Recorder("run", 1, Deadline.after(60, clock), clock)) as recorder:
         yield recorder
+
+
+@pytest.fixture(params=["sync", "async"])
+def door(request: pytest.FixtureRequest) -> str:
+    return str(request.param)

@@ -10,8 +10,6 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
-from hypothesis import strategies as st
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.base.encoders import MAXIMUM_DIMENSION, DenseEncoder, SparseEncoder, token_id, tokenise
@@ -42,6 +40,7 @@ def test_document_weights_are_bm25s_without_the_inverse_document_frequency():
     vector = encoder.encode_document("lock lock manager")
     weights = dict(zip(vector.indices, vector.values, strict=True))
     discount = 1.2 * (0.25 + 0.75 * 3 / 4)
+    assert vector.indices == sorted(weights)
     assert weights[token_id("lock")] == pytest.approx(2 * 2.2 / (2 + discount), abs=1e-6)
     assert weights[token_id("manag")] == pytest.approx(1 * 2.2 / (1 + discount), abs=1e-6)
 
@@ -50,13 +49,6 @@ def test_a_query_weighs_each_different_word_once():
     vector = SparseEncoder(average_length=4.0).encode_query("lock the lock manager")
     assert vector.indices == sorted([token_id("lock"), token_id("manag")])
     assert vector.values == [1.0, 1.0]
-
-
-@given(st.text())
-def test_sparse_indices_ascend_and_weights_stay_below_their_bound(text: str):
-    vector = SparseEncoder(average_length=3.0).encode_document(text)
-    assert vector.indices == sorted(set(vector.indices))
-    assert all(0 < value <= 2.2 for value in vector.values)
 
 
 def test_the_average_length_counts_tokens():
@@ -91,11 +83,10 @@ def test_the_smallest_corpora_can_be_encoded(texts: list[str]):
     assert DenseEncoder.fit(texts).encode("lock") == [1.0]
 
 
-@given(st.lists(st.text(alphabet="abc ", min_size=2, max_size=12), min_size=1, max_size=8))
+@pytest.mark.parametrize("texts", [TEXTS, ["ab", "  "], ["abc abc", "abc", "cba", "the"], ["aa bb"] * 3])
 def test_every_vector_has_length_one_or_zero_whatever_the_corpus(texts: list[str]):
-    assume(any(tokenise(text) for text in texts))
     encoder = DenseEncoder.fit(texts)
-    for text in texts:
+    for text in (*texts, "xylophone"):
         length = math.hypot(*encoder.encode(text))
         assert length == pytest.approx(1.0, abs=1e-5) or length == 0.0
 

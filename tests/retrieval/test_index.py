@@ -12,7 +12,7 @@ from retrieval_fakes import CHUNKS
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.systems.base.corpus import Chunk
-from docmind_lab.systems.base.services import BATCH_SIZE
+from docmind_lab.systems.base.workloads import BATCH_SIZE
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -16,7 +15,7 @@ import httpx
 import pytest
 from manual_clock import ManualClock
 from qdrant_client import QdrantClient
-from retrieval_fakes import CHUNKS, KEYS, AsyncClient, details, runtime
+from retrieval_fakes import CHUNKS, KEYS, AsyncClient, call_tool, details, payload_of, runtime
 
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
@@ -65,23 +64,14 @@ def resources(local: QdrantClient, clock: ManualClock) -> RetrievalResources:
     return RetrievalResources(index, local, AsyncClient(local), clock, router_injection=True)  # type: ignore[arg-type]
 
 
-@pytest.fixture(params=["sync", "async"])
-def door(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 @pytest.fixture
 def ask(door: str, resources: RetrievalResources) -> Callable[..., dict[str, Any]]:
     """The payload of a search for locks, by either door; `router` is injected by the runtime context."""
 
     def asked(router: Any = None, state: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
         context = more.pop("context", None if router is None else {"router_engine": router})
-        tool: Any = create_retrieve_documents(more.pop("resources", resources))
-        arguments = {"query": "  The secret lock? ", "runtime": runtime(state, context), **more}
-        command = tool.func(**arguments) if door == "sync" else asyncio.run(tool.coroutine(**arguments))
-        payload: dict[str, Any] = json.loads(command.update["messages"][0].text)
-        assert command.update["documents"] == payload["documents"]
-        return payload
+        found_in, run_time = more.pop("resources", resources), runtime(state, context)
+        return payload_of(call_tool(door, found_in, query="  The secret lock? ", runtime=run_time, **more))
 
     return asked
 

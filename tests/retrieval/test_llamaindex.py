@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from typing import Any
 
 import pytest
-from langchain.tools import ToolRuntime
 from qdrant_client import AsyncQdrantClient, QdrantClient
-from retrieval_fakes import CHUNKS, AsyncClient
+from retrieval_fakes import CHUNKS, AsyncClient, call_tool, payload_of, runtime
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
@@ -17,7 +14,7 @@ from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceProcess
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.strategies import search, search_async
-from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 
 pytest.importorskip("llama_index.core", reason="llama-index-core is an optional extra: docmind_lab[llamaindex]")
 
@@ -91,28 +88,9 @@ def with_async_client(index: SearchIndex) -> Any:
     return AsyncClient(other)
 
 
-def payload_of(door: str, resources: RetrievalResources, router: Any, **state: Any) -> dict[str, Any]:
-    tool: Any = create_retrieve_documents(resources)
-    runtime: ToolRuntime[Any, Any] = ToolRuntime(
-        state=state,
-        context={"router_engine": router},
-        config={},
-        stream_writer=lambda _: None,
-        tool_call_id="c1",
-        store=None,
-    )
-    arguments: dict[str, Any] = {"query": QUERY, "runtime": runtime, "strategy": "hybrid"}
-
-    async def called() -> Any:
-        try:
-            return await tool.coroutine(**arguments)
-        finally:
-            if isinstance(resources.async_client, AsyncQdrantClient):
-                await resources.async_client.close()
-
-    command = tool.func(**arguments) if door == "sync" else asyncio.run(called())
-    payload: dict[str, Any] = json.loads(command.update["messages"][0].text)
-    return payload
+def payload_by(door: str, resources: RetrievalResources, router: Any, **state: Any) -> dict[str, Any]:
+    context = {"router_engine": router}
+    return payload_of(call_tool(door, resources, query=QUERY, runtime=runtime(state, context), strategy="hybrid"))
 
 
 @pytest.mark.parametrize("state", [{}, {"deadline_ts": 60.0}], ids=["no deadline", "deadline"])
@@ -123,7 +101,7 @@ def test_its_nodes_become_documents_with_clean_metadata(
     state = {key: Deadline.after(value).at_s for key, value in state.items()}
     doors = with_async_client(index)
     resources = RetrievalResources(index, client, doors, router_injection=True)
-    payload = payload_of(door, resources, router_over(retriever_of(index, client, async_client=doors)), **state)
+    payload = payload_by(door, resources, router_over(retriever_of(index, client, async_client=doors)), **state)
     wanted = [document.to_payload() for document in search(client, index, "hybrid", QUERY.rstrip("?"))]
     assert (payload["router_used"], payload["strategy_used"]) == (True, "router")
     assert payload["documents"] == wanted
@@ -135,7 +113,7 @@ def test_one_that_fails_falls_open(client: QdrantClient, index: SearchIndex, doo
     doors = with_async_client(index)
     resources = RetrievalResources(index, client, doors, router_injection=True)
     router = router_over(retriever_of(index, client, async_client=doors), error=ValueError("no choice"))
-    payload = payload_of(door, resources, router)
+    payload = payload_by(door, resources, router)
     assert (payload["router_used"], payload["router_error_type"]) == (False, "ValueError")
     assert (payload["strategy_used"], payload["documents"][0]["id"]) == ("hybrid", "lock#1")
 
@@ -152,7 +130,7 @@ def test_its_requests_over_http_are_observed_and_held_to_the_routers_share(servi
     deadline = Deadline.after(30.0)  # generous: what is looked at is the cap, not the time
     recorder = Recorder(f"llamaindex-{door}", 3, deadline)
     with recording(recorder):
-        payload = payload_of(door, resources, router, deadline_ts=deadline.at_s)
+        payload = payload_by(door, resources, router, deadline_ts=deadline.at_s)
     client.close()
     http.close()
     assert payload["router_used"] is True

@@ -11,7 +11,7 @@ import pytest
 
 from docmind_lab.core.errors import ServiceError
 from docmind_lab.systems.base.results import RetrievedDocument
-from docmind_lab.systems.docmind.retrieval.source_nodes import read_source_nodes
+from docmind_lab.systems.docmind.retrieval.injection import read_source_nodes
 
 
 def node(name: Any = "a#1", text: Any = "Some text.", **more: Any) -> SimpleNamespace:
@@ -50,17 +50,6 @@ def test_no_more_than_the_limit_and_no_id_twice():
     found = read_source_nodes(answer(*nodes), 9)
     assert [(document.id, document.content) for document in found] == [("b", "Some text."), ("a", "better")]
     assert len(read_source_nodes(answer(*nodes), 1)) == 1
-
-
-def test_metadata_leaves_without_paths_and_blobs():
-    metadata = {
-        "file_path": "/srv/secret/a.md",
-        "file_name": "a.md",
-        "raw": b"x",
-        "deep": {"where": "~/secret", "n": 1},
-    }
-    (document,) = read_source_nodes(answer(scored(node(metadata=metadata))), 5)
-    assert document.metadata == {"file_name": "a.md", "deep": {"n": 1}}
 
 
 @pytest.mark.parametrize("name", ["/srv/secret/a.md_part_0", "two words", "a[1]", "x" * 300, "~/a"])

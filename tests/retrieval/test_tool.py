@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,7 +15,7 @@ from langgraph.types import Command
 from manual_clock import ManualClock
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
-from retrieval_fakes import CHUNKS, KEYS, AsyncClient, details, runtime
+from retrieval_fakes import CHUNKS, KEYS, AsyncClient, call_tool, details, payload_of, runtime
 
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
 from docmind_lab.core.errors import ConfigurationError
@@ -82,23 +81,12 @@ def resources(index: SearchIndex, client: Client, clock: ManualClock) -> Retriev
 Call = Callable[..., Command[Any]]
 
 
-@pytest.fixture(params=["sync", "async"])
-def door(request: pytest.FixtureRequest) -> Any:
-    """Calls a tool by its sync or its async function."""
-
-    def call(tool: Any, **arguments: Any) -> Any:
-        return tool.func(**arguments) if request.param == "sync" else asyncio.run(tool.coroutine(**arguments))
-
-    return call
-
-
 @pytest.fixture
-def call(door: Any, resources: RetrievalResources) -> Call:
+def call(door: str, resources: RetrievalResources) -> Call:
     """Calls the tool of the resources."""
 
     def made(query: str = QUERY, state: Mapping[str, Any] | None = None, **arguments: Any) -> Any:
-        found_in = arguments.pop("resources", resources)
-        return door(create_retrieve_documents(found_in), query=query, runtime=runtime(state), **arguments)
+        return call_tool(door, resources, query=query, runtime=runtime(state), **arguments)
 
     return made
 
@@ -108,12 +96,6 @@ def message_of(command: Command[Any]) -> ToolMessage:
     assert isinstance(message, ToolMessage)
     assert (message.tool_call_id, message.name) == ("c1", "retrieve_documents")
     return message
-
-
-def payload_of(command: Command[Any]) -> dict[str, Any]:
-    payload: dict[str, Any] = json.loads(message_of(command).text)
-    assert command.update["documents"] == payload["documents"]  # type: ignore[index]
-    return payload
 
 
 # ---- the payload
@@ -219,12 +201,10 @@ def test_a_failure_is_the_same_payload_with_error_and_error_type(
     assert details(noted, "retrieved") == []
 
 
-def test_an_unknown_collection_is_a_failure_in_local_qdrant_too(
-    door: Any, index: SearchIndex, resources: RetrievalResources
-):
+def test_an_unknown_collection_is_a_failure_in_local_qdrant_too(door: str, resources: RetrievalResources):
     empty, empty_async = QdrantClient(":memory:"), AsyncQdrantClient(":memory:")
     elsewhere = dataclasses.replace(resources, client=empty, async_client=empty_async)
-    payload = payload_of(door(create_retrieve_documents(elsewhere), query="secret lock", runtime=runtime()))
+    payload = payload_of(call_tool(door, elsewhere, query="secret lock", runtime=runtime()))
     assert set(payload) == KEYS | {"error", "error_type"}
     assert payload["error_type"] == "ValueError"
     assert "secret" not in payload["error"]

@@ -48,11 +48,13 @@ def streamed(plan: Plan) -> tuple[str, list[Any], list[str], Any]:
     events = events_of(plan)
     choices = [choice for event in events for choice in event["choices"]]
     text = "".join(choice["delta"].get("content") or "" for choice in choices)
-    calls = [
-        {key: value for key, value in call.items() if key != "index"}
-        for choice in choices
-        for call in choice["delta"].get("tool_calls", ())
-    ]
+    calls: list[Any] = []
+    for part in (part for choice in choices for part in choice["delta"].get("tool_calls", ())):
+        if part["index"] == len(calls):
+            calls.append({"function": {"arguments": ""}})
+        whole, function = calls[part.pop("index")], part.pop("function")
+        arguments = whole["function"]["arguments"] + function.pop("arguments")
+        whole |= part | {"function": whole["function"] | function | {"arguments": arguments}}
     reasons = [choice["finish_reason"] for choice in choices if choice["finish_reason"]]
     return text, calls, reasons, next((event["usage"] for event in events if event.get("usage")), None)
 

@@ -9,7 +9,7 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services.peer_behaviour import DEFAULT_HABITS, PeerBehaviour, PeerHabits
+from docmind_lab.services.hosted_behaviour import DEFAULT_HABITS, PeerBehaviour, PeerHabits
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.peers.executor import answer_task

@@ -13,9 +13,9 @@ import pytest
 from service_doors import Here, always, new_run, tags
 
 import docmind_lab.systems.peers  # noqa: F401 - it adds the server of the peers
+from docmind_lab.services.hosted_behaviour import PeerBehaviour, PeerHabits
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peer_behaviour import PeerBehaviour, PeerHabits
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
@@ -191,24 +191,3 @@ def test_over_sockets_too_a_task_goes_on_when_the_request_for_it_is_gone(here: H
     # No sooner than its work takes; later by what a busy machine takes.
     assert WORK_S - 0.01 <= row.ended_at - row.received_at < WORK_S + 1.0
     assert row.client_gone_at < row.ended_at
-
-
-@pytest.mark.wall
-def test_over_sockets_the_end_of_a_run_stops_its_peers(here: Here) -> None:
-    run_id = new_run()
-
-    async def work() -> None:
-        async with plain() as client:
-            stream = asyncio.create_task(streamed(client, f"{here.addresses.peers_url}/reader_1", run_id))
-            async with asyncio.timeout(10.0):
-                while not here.door.log.rows(run_id):
-                    await asyncio.sleep(0.01)
-            await asyncio.sleep(0.2)
-            await asyncio.to_thread(here.log.forget, run_id)
-            with pytest.raises(httpx.RemoteProtocolError):
-                await stream
-
-    started = time.monotonic()
-    asyncio.run(work())
-    assert time.monotonic() - started < WORK_S + 1.0
-    assert here.log.rows(run_id) == []

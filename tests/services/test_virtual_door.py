@@ -240,12 +240,6 @@ def suppressing(function: Callable[[], Any]) -> None:
         function()
 
 
-def test_a_server_that_takes_nobody_in_is_a_timeout_of_the_connection():
-    virtual = Virtual.of(connect_s=float("inf"))
-    assert virtual.run(lambda: ask(timeout=3.0)) == "APITimeoutError"
-    assert (virtual.took_s, virtual.rows) == (3.0, [])
-
-
 def test_an_address_without_a_service_is_refused():
     elsewhere = VirtualDoor(OpenAIService(SLOW), VectorService(SLOW), addresses=[("model.test", 8000)])
     assert Virtual(elsewhere).run(ask) == "APIConnectionError"
@@ -441,8 +435,13 @@ def test_what_is_not_http_is_refused_and_the_connection_closed():
 # ---- every fault, on both doors
 
 # Small enough for a real test of every kind, large enough to be told from a pause of the machine.
-SHORT = {"trickle": "=0.03", "stall": "=0.4", "slow_first_token": "=0.4", "rate_limit": "=1", "retrieval_slow": "=0.4"}
-KINDS = [kind for kind in FAULT_KINDS if not kind.startswith("retrieval")]
+SHORT = {"trickle": "=0.03", "rate_limit": "=1"} | dict.fromkeys(
+    ("stall", "stall_mid_stream", "slow_first_token", "keep_alive", "retrieval_slow"), "=0.4"
+)
+# How the row of a fault ends that does not end well.
+ENDS_AS = {"http_500": "error", "rate_limit": "error", "disconnect": "error", "hang": "client_gone"}
+# Without those that last for an hour.
+KINDS = [kind for kind in FAULT_KINDS if not kind.startswith("retrieval") and kind != "endless"]
 QUICK = replace(SLOW, first_token_s=always(0.05), inter_token_s=always(0.01))
 # Real calls are late by what the clients and two threads need, never early; and by what the machine keeps them waiting.
 PAUSE_S = 0.25
@@ -460,6 +459,20 @@ def kept_waiting_s() -> float:
 
 def summary(row: RequestRow) -> tuple[Any, ...]:
     return row.fault, row.outcome, row.status, row.input_tokens, row.output_tokens, [n for *_, n in row.token_spans]
+
+
+@pytest.mark.parametrize("behaviour", [STOPS, GOES_ON])
+@both_ways
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_fault_leaves_one_closed_row_that_names_it_and_its_tokens(kind, stream, behaviour):
+    virtual = Virtual.of(f"{kind}{SHORT.get(kind, '')}:*", profile=QUICK, behaviour=behaviour)
+    virtual.run(lambda: ask(stream, timeout=0.5 if kind == "hang" else 60.0))
+    row = virtual.row
+    # Where the service does not stop, only the end of its run ends a hang.
+    expected = "open" if kind == "hang" and behaviour is GOES_ON else ENDS_AS.get(kind, "ok")
+    assert (row.fault, row.outcome, row.status is None) == ("" if kind == "none" else kind, expected, kind == "hang")
+    assert row.output_tokens == sum(tokens for _, _, tokens in row.token_spans)
+    assert (row.ended_at is None) == (expected == "open")
 
 
 @pytest.mark.wall

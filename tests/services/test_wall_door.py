@@ -16,10 +16,7 @@ import httpx
 import httpx2
 import openai
 import pytest
-from qdrant_client import QdrantClient, models
-from qdrant_client.http.exceptions import UnexpectedResponse
 from service_doors import (
-    DURATION_S,
     MODEL,
     QUESTION,
     SLOW,
@@ -273,6 +270,7 @@ def test_the_options_of_a_process_survive_the_way_over_json(profile):
     line = options.as_json()
     assert "\n" not in line
     assert ServiceOptions.from_json(line) == options
+    assert options.door().llm.faults == options.door().vectors.faults == options.faults
 
 
 @pytest.mark.parametrize(
@@ -296,19 +294,3 @@ def test_a_process_that_is_given_no_options_says_so_and_ends_with_exit_code_2():
     done = subprocess.run([sys.executable, "-m", "docmind_lab.services"], input="", capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("docmind_lab.services: service options must be one JSON object")
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_a_process_serves_a_profile_of_ones_own_and_the_faults_of_both_services():
-    faults = (Fault.parse("rate_limit=2:router"), Fault.parse("retrieval_503"))
-    with ServiceProcess(ServiceOptions(SLOW, faults)) as process, openai_at(process.addresses) as client:
-        begun_at = time.monotonic()
-        client.chat.completions.create(model=MODEL, messages=QUESTION)
-        assert time.monotonic() - begun_at >= DURATION_S
-        with pytest.raises(openai.RateLimitError):
-            client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(new_run()))
-        with contextlib.closing(QdrantClient(url=process.addresses.qdrant_url, check_compatibility=False)) as store:
-            store.create_collection("c", {"lsa": models.VectorParams(size=2, distance=models.Distance.COSINE)})
-            with pytest.raises(UnexpectedResponse, match="503"):
-                store.query_points("c", query=[0.1, 0.9], using="lsa")

@@ -100,19 +100,6 @@ def test_runs_with_slots_of_their_own_do_not_wait_for_each_other_and_calls_of_on
     assert crowd.here.door._queues.keys() == {""}, "nothing is kept of a run that is over"
 
 
-@pytest.mark.wall
-def test_a_request_in_the_queue_is_open_and_its_wait_grows(crowd_at):
-    crowd = crowd_at(faults=(Fault("hang", "router"),))
-    crowd.comes("hangs")
-    crowd.comes("waits", role="supervisor")
-    first = crowd.rows(wait_quiet_s=0.05)["waits"]
-    then = crowd.rows(wait_quiet_s=0.1)["waits"]
-    assert (first.outcome, then.outcome) == ("open", "open")
-    assert 0.0 < first.queue_wait_s < first.queue_wait_s + 0.09 < then.queue_wait_s
-    assert (then.status, then.first_byte_at, then.output_tokens) == (None, None, 0)
-    crowd.here.log.forget(crowd.run_id)
-
-
 # ---- what needs no slot
 
 

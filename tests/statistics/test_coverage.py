@@ -12,11 +12,11 @@ from scipy import stats
 
 from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
 from docmind_lab.statistics.completion_curves import completion_curve
-from docmind_lab.statistics.differences import mean_difference, mean_p_value
+from docmind_lab.statistics.differences import mean_p_value
 from docmind_lab.statistics.interval import difference_of
 from docmind_lab.statistics.means import studentised_interval
 from docmind_lab.statistics.restricted_means import pseudo_values, restricted_mean
-from docmind_lab.statistics.shares import paired_share_difference, share_difference, share_interval
+from docmind_lab.statistics.shares import paired_share_difference, share_interval
 
 REPEATS = 500
 # As many runs as a recommendation at 0.95 asks for at least. With 20 runs and skewed differences no interval that was
@@ -177,30 +177,9 @@ def test_each_interval_holds_the_truth_93_to_97_percent_of_4000_times(kind, name
 # ---- A/A: two arms that are the same, with independent seeds
 
 
-def two_arms_alike(rng, size=40):
-    return [drawn_times(rng, DEADLINE_S, size) for _ in range(2)]
-
-
 def flagged(p_values):
     assert len(p_values) == REPEATS
     return sum(p_value <= 0.05 for p_value in p_values)
-
-
-@pytest.mark.full
-def test_an_a_a_control_is_flagged_at_its_nominal_rate():
-    """Of 500 true nulls at 5 %, 25 are expected; above 41 and below 11 the binomial has less than 1 in 1000 each."""
-    rng = np.random.default_rng(1)
-    pairs = [two_arms_alike(rng) for _ in range(REPEATS)]
-    means = flagged(
-        [
-            mean_p_value(*(pseudo_values(arm, DEADLINE_S) for arm in arms), paired=False, seed=n, resamples=199)[0]
-            for n, arms in enumerate(pairs)
-        ]
-    )
-    assert 11 <= means <= 41
-    # Fisher's test is conservative: it flags fewer, never more.
-    shares = flagged([share_difference(*(arm.what == ANSWERED for arm in arms)).p_value for arms in pairs])
-    assert 1 <= shares <= 41
 
 
 def test_arms_that_differ_are_flagged_nearly_always():
@@ -210,12 +189,3 @@ def test_arms_that_differ_are_flagged_nearly_always():
     second = AnswerTimes(drawn_times(rng, 2 * DEADLINE_S).at_s / 2, np.full(RUNS, ANSWERED))
     pseudo = (pseudo_values(arm, DEADLINE_S) for arm in (first, second))
     assert mean_p_value(*pseudo, paired=False, resamples=999)[0] <= 0.002
-
-
-@pytest.mark.full
-def test_intervals_of_an_a_a_control_leave_out_zero_at_their_nominal_rate():
-    rng = np.random.default_rng(1)
-    samples = [[rng.lognormal(0.0, 0.8, 40) for _ in range(2)] for _ in range(REPEATS)]
-    found = [mean_difference(*arms, seed=n, resamples=999) for n, arms in enumerate(samples)]
-    assert 11 <= sum(not holds(difference.interval, 0.0) for difference in found) <= 41
-    assert 11 <= flagged([difference.p_value for difference in found]) <= 41

@@ -184,18 +184,3 @@ def test_ten_pairs_of_seven_arms_can_show_a_regression() -> None:
     found = diff(before, study(*worse))
     assert found.verdict == "regressed"
     assert set(found.effects.loc[found.effects["worse"], "measure"]) == {"answered_in_time", "caller_overrun_s"}
-
-
-@pytest.mark.full
-def test_chance_alone_seldom_regresses() -> None:
-    """Both studies have one truth and other seeds or noise; 5 % of such diffs may be called a regression."""
-    rng = np.random.default_rng(4)
-
-    def made() -> Study:
-        columns = [{"caller_overrun_s": float(rng.exponential(2.0) * (rng.random() < 0.3))} for _ in range(20)]
-        late = [LATE if rng.random() < 0.4 else {} for _ in range(20)]
-        return study(
-            *(runs_of(level, range(20), lambda n: {**columns[n], **late[n]}) for level in ("cooperative", "hybrid"))
-        )
-
-    assert sum(diff(made(), made()).regressed for _ in range(40)) <= 5

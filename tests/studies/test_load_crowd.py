@@ -13,7 +13,7 @@ from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.load.crowd import QueryResult, run_crowd
 from docmind_lab.experiments.load.load_design import Constant, LoadDesign
-from docmind_lab.experiments.load.load_study import frames_of, rows_of_query
+from docmind_lab.experiments.load.load_study import LoadStudy, rows_of_query
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem, frozen_garbage, simulate
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -65,7 +65,8 @@ def tables_of(attended: QueryResult) -> str:
 def frames(made, crowd_of):
     same = {"arrivals": "constant", "offered_per_s": 0.4, "slots": made.profile.slots, "callers": made.callers}
     window = {"replicate": 0, "window_from_s": 0.0, "window_until_s": 1.0}
-    return frames_of([rows_of_query(attended, **same, **window) for attended in crowd_of])
+    study = LoadStudy.of(rows_of_query(attended, **same, **window) for attended in crowd_of)
+    return study.queries, study.servings
 
 
 SLOTS = 1

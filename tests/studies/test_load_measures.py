@@ -12,8 +12,8 @@ from scipy import stats
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import NAN
 from docmind_lab.experiments.load.crowd import Query, QueryResult
-from docmind_lab.experiments.load.load_study import LoadStudy, concat_queries, concat_servings, frames_of, rows_of_query
-from docmind_lab.experiments.load.measures import goodput_differences, load_summary, mean_interval, replicate_measures
+from docmind_lab.experiments.load.load_study import LoadStudy, rows_of_query
+from docmind_lab.experiments.load.measures import goodput_differences, load_summary, mean_interval
 from docmind_lab.statistics.means import bounded_mean_interval
 from docmind_lab.statistics.shares import share_interval
 
@@ -80,7 +80,7 @@ def made_up(**changes):
 
 
 def measured(rows, counted_from="arrival"):
-    return replicate_measures(*frames_of(rows), counted_from)
+    return LoadStudy.of(rows).replicates(counted_from)
 
 
 def replicates_of(good, **changes):
@@ -137,7 +137,7 @@ def test_quantiles_are_given_with_enough_queries_behind_them():
     few, enough = (measured(some).iloc[0] for some in (rows[:44], rows))
     assert (few["response_p90_s"], math.isnan(few["response_p99_s"])) == (0.39, True)
     assert (enough["response_p90_s"], enough["response_p99_s"]) == (4.13, 4.54)
-    assert "p99" in repr(LoadStudy(*frames_of(rows)))
+    assert "p99" in repr(LoadStudy.of(rows))
 
 
 def test_a_way_of_counting_and_a_reference_that_there_are_not_are_refused():
@@ -150,7 +150,7 @@ def test_a_way_of_counting_and_a_reference_that_there_are_not_are_refused():
 def test_intervals_go_over_replicates_and_fewer_than_four_have_none():
     few = replicates_of([True] * 3)
     assert load_summary(measured(few))["goodput_low_per_s"].isna().all()
-    assert "too few: 3 of 4" in repr(LoadStudy(*frames_of(few)))
+    assert "too few: 3 of 4" in repr(LoadStudy.of(few))
     (row,) = load_summary(measured(replicates_of([True] * 4 + [False] * 2))).to_dict("records")
     assert (row["replicates"], row["counted"]) == (6, 24)
     assert row["goodput_per_s"] == pytest.approx(4 / 6 * 4 / 8)
@@ -170,7 +170,7 @@ def test_a_replicate_that_answers_fewer_than_half_in_time_has_collapsed():
     (row,) = load_summary(measured(rows)).to_dict("records")
     wilson = share_interval(7, 8)
     assert (row["collapsed"], row["collapsed_low_share"], row["collapsed_high_share"]) == (7, wilson.low, wilson.high)
-    assert "7 of 8" in repr(LoadStudy(*frames_of(rows)))
+    assert "7 of 8" in repr(LoadStudy.of(rows))
 
 
 def test_the_interval_of_a_mean_stays_within_what_is_possible():
@@ -207,13 +207,13 @@ def test_differences_are_taken_within_a_replicate():
 
 
 def test_a_study_reads_back_what_it_wrote_and_what_older_versions_wrote(tmp_path):
-    queries, servings = frames_of(made_up())
-    study = LoadStudy(queries, servings, {"schema_version": 1})
+    study = LoadStudy.of(made_up(), {"schema_version": 1})
+    queries, servings = study.queries, study.servings
     again = LoadStudy.load(study.save(tmp_path / "study"))
     pd.testing.assert_frame_equal(again.queries, queries)
     pd.testing.assert_frame_equal(again.servings, servings)
     assert again.manifest == study.manifest
-    assert repr(again).splitlines()[-1].split()[:6] == ["0.5", "B", "hard", "timeout", "0.125", "one"]
+    assert again.text().splitlines()[-1].split()[:6] == ["0.5", "B", "hard", "timeout", "0.125", "one"]
     (tmp_path / "study" / "servings.parquet").unlink()
     with pytest.raises(RecordError, match=r"servings\.parquet cannot be read"):
         LoadStudy.load(tmp_path / "study")
@@ -226,16 +226,14 @@ def test_a_study_reads_back_what_it_wrote_and_what_older_versions_wrote(tmp_path
     assert read.servings["tokens"].isna().all()
 
 
-def test_cells_are_joined_in_the_order_of_their_queries_whatever_their_levels():
-    early, late = frames_of(made_up()), frames_of(made_up(replicate=1, alternative="cooperative"))
-    queries = concat_queries([late[0], early[0]])
-    assert queries["run_id"].is_monotonic_increasing
-    assert set(queries["alternative"].cat.categories) == {"cooperative", "hard_timeout"}
-    assert len(concat_servings([late[1], early[1]])) == 2 * len(early[1])
+def test_queries_are_in_the_order_of_their_runs_whatever_order_their_crowds_ended_in():
+    late, early = made_up(), made_up(replicate=1, alternative="cooperative")
+    assert LoadStudy.of([*late, *early]).queries["run_id"].is_monotonic_increasing
 
 
 def test_a_request_that_was_cut_at_the_horizon_held_its_slot_until_then_and_one_that_waited_held_none():
-    queries, servings = frames_of(made_up())
+    study = LoadStudy.of(made_up())
+    queries, servings = study.queries, study.servings
     assert servings["served_from_s"].isna().tolist() == [False, False, False, False, True, False]
     assert servings["left_at_s"].tolist() == [1.0, 11.5, 14.5, 17.0, 19.0, 26.0]
     assert set(servings["tokens"]) == {42.0}, "the server's rows alone"

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from job_program import INTERRUPTED, JobProgram, eventually, job_program
+from held_graphs import wait_until
+from job_program import INTERRUPTED, PATIENCE_S, JobProgram, job_program
 from often import often
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
 
@@ -104,7 +105,7 @@ def test_a_second_process_is_refused_until_the_first_has_ended_however_it_ends(
 ) -> None:
     out = tmp_path / "out"
     pid = sweeps.start(command="study", out=str(out))
-    eventually(lambda: cells_in(out) >= 1)
+    wait_until(lambda: cells_in(out) >= 1, PATIENCE_S)
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(ConfigurationError, match="another process works on this study"):
         resumed(out)
@@ -119,7 +120,7 @@ def test_ctrl_c_ends_it_at_once_with_every_finished_cell_on_disk(
 ) -> None:
     out = tmp_path / "out"
     pid = sweeps.start(command="study", out=str(out), workers=workers)
-    eventually(lambda: cells_in(out) >= 1)
+    wait_until(lambda: cells_in(out) >= 1, PATIENCE_S)
     # As a terminal does: the workers hear it too.
     os.killpg(pid, signal.SIGINT)
     assert sweeps.ended(pid) == INTERRUPTED, errors(out)

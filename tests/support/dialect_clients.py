@@ -68,14 +68,18 @@ def _chat(asked: Asked) -> dict[str, Any]:
 
 
 def _said_in_chat(reply: Any, stream: bool) -> Said:
-    said = Said()
+    said, arguments = Said(), dict[str, str]()
     for part in reply if stream else [reply]:
         for choice in part.choices:
             message = choice.delta if stream else choice.message
             said.text += message.content or ""
-            said.calls += [(c.function.name, json.loads(c.function.arguments)) for c in message.tool_calls or ()]
+            for call in message.tool_calls or ():
+                # Of a stream, only the first part of a call has its name.
+                name = call.function.name or list(arguments)[-1]
+                arguments[name] = arguments.get(name, "") + call.function.arguments
         if part.usage:
             said.tokens = (part.usage.prompt_tokens, part.usage.completion_tokens)
+    said.calls = [(name, json.loads(text)) for name, text in arguments.items()]
     return said
 
 
@@ -130,18 +134,20 @@ def _said_in_message(reply: Any, stream: bool) -> Said:
         text = "".join(block.text for block in reply.content if block.type == "text")
         calls = [(block.name, block.input) for block in reply.content if block.type == "tool_use"]
         return Said(text, calls, (reply.usage.input_tokens, reply.usage.output_tokens))
-    said, names, given = Said(), [], 0
+    said, arguments, given = Said(), list[tuple[str, str]](), 0
     for event in reply:
         if event.type == "message_start":
             given = event.message.usage.input_tokens
         elif event.type == "content_block_start" and event.content_block.type == "tool_use":
-            names.append(event.content_block.name)
+            arguments.append((event.content_block.name, ""))
         elif event.type == "content_block_delta" and event.delta.type == "text_delta":
             said.text += event.delta.text
         elif event.type == "content_block_delta":
-            said.calls.append((names[-1], json.loads(event.delta.partial_json)))
+            name, begun = arguments[-1]
+            arguments[-1] = (name, begun + event.delta.partial_json)
         elif event.type == "message_delta":
             said.tokens = (given, event.usage.output_tokens)
+    said.calls = [(name, json.loads(text)) for name, text in arguments]
     return said
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import docmind_lab as dl
-from docmind_lab.experiments.flat_options import nouns_of
+from docmind_lab.experiments.world_options import nouns_of
 
 
 def compare_by(**options: Any) -> dl.Study:

@@ -1,7 +1,6 @@
-"""A program that enforces a graph and is forked afterwards: by itself, by multiprocessing, or by gunicorn's --preload.
+"""A program that enforces a graph and is forked afterwards, by itself or by multiprocessing.
 
 python forking_program.py fork|multiprocessing|locked CALLS        # asks UPSTREAM, prints what went wrong, else "ok"
-gunicorn --preload --workers 2 forking_program:application         # GET /httpx/E/17: what went wrong, and the process
 
 Of fifty questions UPSTREAM answers one after the deadline of its call: `is_slow`.
 """
@@ -15,7 +14,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypedDict
 
 import httpx
@@ -160,12 +159,3 @@ def main(how: str, calls: int) -> None:
 
 if __name__ == "__main__":
     main(sys.argv[1], int(sys.argv[2]))
-elif "WARM" in os.environ:
-    assert not ask_all(0, 1)
-
-
-def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
-    _, name, letter, number = environ["PATH_INFO"].split("/")
-    wrong = wrong_with(name, letter, int(number))
-    start_response("200 OK", [("content-type", "text/plain"), ("x-worker", str(os.getpid()))])
-    return [wrong.encode()]

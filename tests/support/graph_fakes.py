@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import pytest
 from langchain.agents import create_agent
 from langchain_core.callbacks import AsyncCallbackManagerForLLMRun, CallbackManagerForLLMRun
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, AnyMessage, BaseMessage, ToolMessage, convert_to_openai_messages
 from langchain_core.outputs import ChatGeneration, ChatResult
-from langchain_core.runnables import Runnable
+from langchain_core.runnables import Runnable, RunnableConfig
 from langchain_core.utils.function_calling import convert_to_openai_tool
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import Field, PrivateAttr
@@ -173,6 +175,20 @@ def team(
 
 def asked(text: str) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}]}
+
+
+both_doors = pytest.mark.parametrize("how", ["invoke", "ainvoke"])
+"""Runs a test with each value of `how` that `run_whole` takes."""
+
+
+def run_whole(
+    app: CompiledStateGraph[Any, Any, Any, Any], how: str, inputs: Mapping[str, Any] | None = None, **config: Any
+) -> dict[str, Any]:
+    """The state after a run by one of two doors, whose conversation is whole; asked "q" without other inputs."""
+    given, configured = dict(inputs or asked("q")), RunnableConfig(**config)  # type: ignore[typeddict-item]
+    state = app.invoke(given, configured) if how == "invoke" else asyncio.run(app.ainvoke(given, configured))
+    check_whole(state["messages"])
+    return state
 
 
 def recorder(budget_s: float = 60.0) -> Recorder:

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -74,14 +73,6 @@ def job_program(name: str) -> Iterator[JobProgram]:
         yield JobProgram(program)
         assert program.stdin is not None
         program.stdin.close()
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Return once it holds."""
-    until = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < until, "it never came to that"
-        time.sleep(0.002)
 
 
 def serve_jobs(run: Callable[[dict[str, Any]], int]) -> None:

@@ -11,7 +11,6 @@ from typing import Any
 from served_here import Here
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder, measure
@@ -41,7 +40,6 @@ class Laboratory:
             alternatives=(alternative,),
             profile=self.options.profile,
             faults=self.options.faults,
-            server_behaviour=self.options.behaviour,
             horizon_factor=horizon_factor,
         )
         orders = comparison.orders()
@@ -77,7 +75,6 @@ class Laboratory:
 def laboratory(
     profile: str,
     *faults: str,
-    behaviour: ServerBehaviour = STOPS,
     own_process: bool = True,
     **surroundings: Any,
 ) -> Iterator[Laboratory]:
@@ -89,7 +86,6 @@ def laboratory(
     options = ServiceOptions(
         profile=LatencyProfile.named(profile),
         faults=tuple(Fault.parse(fault) for fault in faults),
-        behaviour=behaviour,
     )
     with ServiceProcess(options) if own_process else contextlib.closing(Here(options.door())) as services:
         log = LogClient(services.addresses.log_url)

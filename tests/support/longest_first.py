@@ -33,7 +33,7 @@ LONGEST: Final = (
     "test_importers_fuzz.py",
     "test_hooks.py",
     "test_crash_savers.py",
-    "test_lint_requests.py",
+    "test_doctor_requests.py",
     "test_virtual_determinism.py",
     "test_load_study.py",
     "test_supervisor_graph.py",

@@ -28,6 +28,18 @@ def late(alternative: str, seed: int, **changes: Any) -> RunRecord:
     return sample_run(alternative, seed, **(values | changes))
 
 
+def arm(alternative: str, runs: int = 40, **columns: Any) -> list[RunRecord]:
+    """Runs of an arm; a column is a value, a list with one for each repeat, or a function of the repeat."""
+
+    def at(value: Any, repeat: int) -> Any:
+        return value(repeat) if callable(value) else value[repeat] if isinstance(value, list) else value
+
+    return [
+        sample_run(alternative, repeat, **{name: at(value, repeat) for name, value in columns.items()})
+        for repeat in range(runs)
+    ]
+
+
 def left_alone(seed: int, returned_at_s: float = 4.0, **changes: Any) -> RunRecord:
     """A run of the control that answered late; NaN: not by the horizon."""
     unfinished = math.isnan(returned_at_s)

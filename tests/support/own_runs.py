@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -22,8 +22,8 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import OwnGraph, own_graph
+from docmind_lab.systems.workload_by_name import workload_kind
 
 with warnings.catch_warnings():
     # The package still takes an older way to make agents from LangGraph.
@@ -45,13 +45,19 @@ class State(TypedDict, total=False):
 
     question: str
     answer: Any
+    seen: list[Any]
 
 
-def graph_of(*nodes: Any, schema: Any = State, context: Any = None, **named: Any) -> Any:
-    """A graph whose nodes follow each other: functions under their own names, and others under those given."""
+def graph_of(
+    *nodes: Any, schema: Any = State, context: Any = None, compiled: Mapping[str, Any] | None = None, **named: Any
+) -> Any:
+    """A graph whose nodes follow each other: functions under their own names, and others under those given.
+
+    compiled: options with which it is compiled.
+    """
     builder = StateGraph(schema, context_schema=context)
     builder.add_sequence([*((node.__name__, node) for node in nodes), *named.items()])
-    return builder.add_edge(START, next(iter(builder.nodes))).compile()
+    return builder.add_edge(START, next(iter(builder.nodes))).compile(**compiled or {})
 
 
 def _asked(graph: Any, given: Any) -> Any:

@@ -103,6 +103,9 @@ async def enforce(graph: CompiledStateGraph[Notes, None, Notes, Notes]) -> list[
     streamed: Notes = stream.result.state
     served: CompiledStateGraph[Notes, None, Notes, Notes] = agent.as_graph()
     found: list[str] = [f"{each.node} {each.why}" for each in dl.enforce(served).check()]
+    texts: list[str] = [each.text for each in result.partial.texts]
+    mended: dl.Repair = result.repair() if texts else await dl.arepair(graph, {"configurable": {"thread_id": "1"}})
+    print(mended.calls_cut, dl.once(ask).name)
     async with dl.deadline(20) as in_force:
         left: float = in_force.remaining()
     print(left, dl.remaining_s())

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Mapping
 from typing import Any
 
+from graph_fakes import CHUNKS as EVERY_CHUNK
 from langchain.tools import ToolRuntime
+from langgraph.types import Command
+from qdrant_client import AsyncQdrantClient
 
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 
-CHUNKS = (
-    Chunk("lock#1", "lock", "Locks", "A lock is released by the context manager."),
-    Chunk("lock#2", "lock", "Locks", "Waiting for a lock may time out."),
-    Chunk("yield#1", "yield", "Generators", "A generator yields values lazily."),
-)
+CHUNKS = EVERY_CHUNK[:3]
 KEYS = {
     "documents",
     "strategy_used",
@@ -44,6 +45,31 @@ def runtime(state: Mapping[str, Any] | None = None, context: Any = None) -> Tool
     return ToolRuntime(
         state=dict(state or {}), context=context, config={}, stream_writer=lambda _: None, tool_call_id="c1", store=None
     )
+
+
+def call_tool(door: str, found_in: RetrievalResources, **arguments: Any) -> Command[Any]:
+    """What `retrieve_documents` gives to its graph, called by its sync or its async function.
+
+    A real async client is closed on the loop that has its connections, which ends with the call.
+    """
+    made: Any = create_retrieve_documents(found_in)
+
+    async def called() -> Command[Any]:
+        try:
+            return await made.coroutine(**arguments)
+        finally:
+            if isinstance(found_in.async_client, AsyncQdrantClient):
+                await found_in.async_client.close()
+
+    return made.func(**arguments) if door == "sync" else asyncio.run(called())
+
+
+def payload_of(command: Command[Any]) -> dict[str, Any]:
+    """The payload in the one message of a command, whose documents go into the state too."""
+    (message,) = command.update["messages"]  # type: ignore[index]
+    payload: dict[str, Any] = json.loads(message.text)
+    assert command.update["documents"] == payload["documents"]  # type: ignore[index]
+    return payload
 
 
 def details(recorder: Recorder, name: str) -> list[dict[str, Any]]:

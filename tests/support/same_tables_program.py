@@ -13,7 +13,7 @@ from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.findings.study import Study
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.workload_by_name import workload_kind
 from docmind_lab.tables.records import TABLES
 
 ALTERNATIVES = "unguarded,A,B,C,D,E,F,A:per_read,B:drain,F:per_step"

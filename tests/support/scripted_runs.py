@@ -16,7 +16,7 @@ from docmind_lab.tables.records import EventRecord, RunRecord
 from docmind_lab.views.panels.panel_settings import PanelChoice
 
 PATIENCE_S = small_studies.PATIENCE_S
-SMALL = PanelChoice(runs=3, alternatives=("A", "B"), corpus="handbook")
+SMALL = PanelChoice.of(runs=3, alternatives=("A", "B"))
 
 
 def measured_of(order: RunOrder) -> MeasuredRun:

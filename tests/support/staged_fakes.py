@@ -13,10 +13,10 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
-from docmind_lab.systems.staged.graph_store import GraphStore, Written
-from docmind_lab.systems.staged.staged_graph import build_staged_graph
+from docmind_lab.systems.staged.graph_store import GraphStore
 from docmind_lab.systems.staged.staged_ledger import StageLedger
 from docmind_lab.systems.staged.staged_state import StagedOptions
+from docmind_lab.systems.staged.staged_workload import build_staged_graph
 
 TEXT = "The railway joins Oslo and Bergen. A checkpoint is the state of a graph."
 
@@ -82,25 +82,20 @@ class FailingStore(GraphStore):
         self.answers = answers
         self.tried: list[str] = []
 
-    def _answered(self, method: str, write: Callable[[], object]) -> Any:
+
+def _answering(method: str) -> Callable[..., Any]:
+    """The method of a store, or what a test says in its place."""
+
+    def write(self: FailingStore, *arguments: Any) -> Any:
         self.tried.append(method)
         answer = self.answers.get(method, self.answers.get("*"))
-        return write() if answer is None else answer()
+        return getattr(GraphStore, method)(self, *arguments) if answer is None else answer()
 
-    def add_entity(self, name: str, kind: str, written: Written) -> Any:
-        return self._answered("add_entity", lambda: GraphStore.add_entity(self, name, kind, written))
+    return write
 
-    def add_observation(self, entity: str, text: str, written: Written) -> Any:
-        return self._answered("add_observation", lambda: GraphStore.add_observation(self, entity, text, written))
 
-    def relate(self, subject: str, predicate: str, target: str, written: Written) -> Any:
-        return self._answered("relate", lambda: GraphStore.relate(self, subject, predicate, target, written))
-
-    def add_evidence(self, name: str, written: Written) -> Any:
-        return self._answered("add_evidence", lambda: GraphStore.add_evidence(self, name, written))
-
-    def link_evidence(self, evidence: str, name: str, written: Written) -> Any:
-        return self._answered("link_evidence", lambda: GraphStore.link_evidence(self, evidence, name, written))
+for _method in ("add_entity", "add_observation", "relate", "add_evidence", "link_evidence"):
+    setattr(FailingStore, _method, _answering(_method))
 
 
 def run_of(

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from job_program import BROKEN, serve_jobs
+from job_program import BROKEN, INTERRUPTED, serve_jobs
 from small_studies import DESIGN, small_cells
 
 from docmind_lab.core.settings import Settings
@@ -48,6 +48,8 @@ def _study(job: dict[str, Any], out: Path) -> int:
     steps = _Steps(out, job.get("kill_at_step"))
     sys.addaudithook(steps)
     study = sweep(DESIGN, out=out, workers=job.get("workers", 1))
+    if study.interrupted:
+        return INTERRUPTED
     if failed := study.manifest["failed_cells"]:
         raise RuntimeError(f"cells failed: {failed}")
     Path(f"{out}.steps").write_text(str(steps.count))

@@ -73,5 +73,5 @@ def test_replay_agrees_with_the_stack_for_every_workload_fault_and_server() -> N
 
 def test_runs_of_several_conditions_are_refused() -> None:
     study = study_of([sample_run("unguarded", repeat, decision_timeout_s=2.0 + repeat) for repeat in range(2)])
-    with pytest.raises(ConfigurationError, match="several conditions"):
+    with pytest.raises(ConfigurationError, match="several values of decision_timeout_s"):
         agreement_with_stack(study)

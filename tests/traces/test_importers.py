@@ -312,8 +312,9 @@ def test_an_export_that_is_not_read_is_refused_by_the_name_of_its_tool(export: d
 
 
 def test_the_page_on_traces_names_every_format() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "traces.md").read_text(encoding="utf-8")
-    named = [line.split("`")[1] for line in page.splitlines() if line.startswith("| `")]
+    page = (Path(__file__).parents[2] / "docs" / "measurements.md").read_text(encoding="utf-8")
+    traces = page.partition("\n## Traces\n")[2].partition("\n## ")[0]
+    named = [line.split("`")[1] for line in traces.splitlines() if line.startswith("| `")]
     assert sorted(named) == sorted([*FORMATS])
 
 

@@ -78,14 +78,6 @@ def test_no_export_ends_in_an_error_of_somebody_else(name: str, tmp_path: Path, 
     fuzz(name, tmp_path, data)
 
 
-@pytest.mark.full
-@pytest.mark.parametrize("name", SPANS)
-@settings(max_examples=40, deadline=None, suppress_health_check=CHECKED)
-@given(data=st.data())
-def test_none_of_many_exports_ends_in_an_error_of_somebody_else(name: str, tmp_path: Path, data: st.DataObject) -> None:
-    fuzz(name, tmp_path, data)
-
-
 @pytest.mark.parametrize("empty", [None, ""])
 def test_a_span_without_an_id_is_named(empty: str | None, tmp_path: Path) -> None:
     record = json.loads(json.dumps(SPANS["otlp"]))

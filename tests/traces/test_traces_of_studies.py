@@ -28,6 +28,7 @@ def call(call_id: str, role: str, started_at_s: float, ended_at_s: float) -> dic
         "outcome": "ok",
         "started_at_s": started_at_s,
         "first_byte_at_s": NAN,
+        "first_token_at_s": NAN,
         "ended_at_s": ended_at_s,
         "input_tokens": NAN,
         "output_tokens": NAN,

@@ -23,7 +23,7 @@ from docmind_lab.views.reports.build import build_report
 
 NAME = "made_up_elsewhere:KIND"
 MODULE = """
-from docmind_lab.systems.kinds import ExtraTable
+from docmind_lab.systems.workload_by_name import ExtraTable
 from docmind_lab.systems.base.workload_kind import WorkloadKind
 from docmind_lab.systems.docmind.supervisor_workload import KIND as SUPERVISOR
 

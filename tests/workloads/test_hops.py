@@ -9,7 +9,7 @@ import pickle
 import time
 from collections.abc import Iterator
 from email.utils import parsedate_to_datetime
-from typing import Any, get_args
+from typing import Any
 
 import httpx
 import pytest
@@ -17,9 +17,8 @@ from flat_compare import compare_by
 
 import docmind_lab as dl
 from docmind_lab.alternatives import ALTERNATIVES, Alternative, AsyncCancellation, Cooperative, Hybrid
-from docmind_lab.alternatives.hybrid import RETURN_SLACK_S
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.levels import STOP_REASONS, RunOutcome
+from docmind_lab.core.lateness import RETURN_SLACK_S
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
@@ -30,7 +29,7 @@ from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrd
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.network import HttpClients
-from docmind_lab.services.hop_behaviour import HopBehaviour, calls_below
+from docmind_lab.services.hosted_behaviour import HopBehaviour, calls_below
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.virtual_door import PORT
@@ -243,51 +242,6 @@ def test_a_hop_that_has_adopted_the_deadline_refuses_what_it_cannot_meet_and_sto
     assert asked(adoption, headers) == (status, pytest.approx(seconds))
 
 
-# ---- schedules
-
-
-CASES = [*itertools.product(PROPAGATING, (0.5, 1.0)), (AsyncCancellation(), 1.0), (Cooperative(), 0.0)]
-FEW, MANY = 8, 1250  # of each of eight cases: 64 schedules, one of each run, and ten thousand
-
-
-def check(measured: MeasuredRun, adoption: float, *, propagates: bool, schedule: int) -> None:
-    """One outcome, of the caller and of each hop; and nothing after the deadline where all hold to it."""
-    run = measured.run
-    assert run.outcome in get_args(RunOutcome), schedule
-    assert run.stop_reason in STOP_REASONS, schedule
-    assert [event.event for event in measured.events].count("returned") == 1, schedule
-    assert run.caller_overrun_s <= RETURN_SLACK_S + ROUNDING_S, schedule
-    assert not run.work_censored, schedule
-    for side in ("client", "server"):
-        rows = [(call.call_id, call.attempt) for call in measured.calls if call.seen_from == side]
-        assert len(set(rows)) == len(rows), schedule
-        assert 1 <= len(rows) <= (1 if side == "client" else 7), schedule
-    if propagates and adoption == 1.0:
-        assert run.busy_after_deadline_s == pytest.approx(0.0, abs=ROUNDING_S), schedule
-
-
-def explore(system: SimulatedSystem, alternative: Alternative, adoption: float, schedules: int) -> int:
-    """How many schedules kept the contract, and gave the caller what the run gives without one; else it fails."""
-    orders = orders_of(alternative, adoption, TIMEOUT_S, RUNS)
-    options = ServiceOptions(PROFILE, adoption=adoption, behaviour=GOES_ON)
-    plain = [system.measure(order, options).run for order in orders]
-    assert {run.outcome for run in plain} == {"answered", "timed_out"}
-    for schedule in range(schedules):
-        expected = plain[schedule % RUNS]
-        measured = system.measure(orders[schedule % RUNS], options, schedule=schedule)
-        check(measured, adoption, propagates=alternative.propagates, schedule=schedule)
-        assert (measured.run.outcome, measured.run.documents_count) == (expected.outcome, expected.documents_count)
-    return schedules
-
-
-@pytest.mark.parametrize("schedules", [FEW, pytest.param(MANY, marks=pytest.mark.full)])
-@pytest.mark.parametrize(("alternative", "adoption"), CASES, ids=called)
-def test_schedules_have_one_outcome_each(
-    alternative: Alternative, adoption: float, schedules: int, system: SimulatedSystem
-) -> None:
-    assert explore(system, alternative, adoption, schedules) == schedules
-
-
 # ---- over sockets
 
 
@@ -329,10 +283,10 @@ def test_real_processes_an_hour_apart_stop_in_time_and_their_logs_join_with_the_
 
 
 def test_the_options_of_a_process_are_read_back_equal() -> None:
-    services = HopServices(ServiceOptions(PROFILE, adoption=0.5, seed=3), "http://127.0.0.1:9/hops/", 3600.0)
+    services = HopServices(PROFILE, adoption=0.5, seed=3, below_url="http://127.0.0.1:9/hops/", clock_ahead_s=3600.0)
     assert HopServices.from_json(services.as_json()) == services
-    with pytest.raises(ConfigurationError, match="options of the hops"):
-        HopServices.from_json("{}")
+    with pytest.raises(ConfigurationError, match="service options"):
+        HopServices.from_json('{"below": ""}')
 
 
 def test_a_row_is_moved_with_all_its_instants() -> None:

@@ -15,16 +15,12 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
-from docmind_lab.experiments.system_options import system_of_kind
 from docmind_lab.systems.base.retries import retries_of_alternative
 from docmind_lab.systems.base.workload_kind import WorkloadKind
 from docmind_lab.systems.docmind.supervisor_workload import KIND
-from docmind_lab.systems.kinds import WORKLOADS, systems_said, workload_kind
+from docmind_lab.systems.system_catalogue import system_of_kind
+from docmind_lab.systems.workload_by_name import WORKLOADS, systems_said, workload_kind
 from docmind_lab.tables.frames import to_frame
-
-
-def test_a_workload_is_found_by_its_name() -> None:
-    assert workload_kind("supervisor") is KIND
 
 
 def test_every_workload_that_comes_with_the_lab_is_one_under_its_own_name() -> None:
@@ -39,6 +35,7 @@ def test_every_workload_has_cases_for_other_processes_a_budget_for_each_clock_an
     assert pickle.loads(pickle.dumps(cases)) == cases
     assert kind.defaults.keys() == {"virtual", "wall"}
     assert kind.roles
+    assert kind.reads_settings  # advice ends with them
     for table in kind.tables:
         empty = table.derive(*(to_frame(each, []) for each in ("events", "runs", "calls")))
         assert list(empty.columns) == [column.name for column in table.columns]
@@ -83,10 +80,6 @@ def test_a_workload_that_cannot_be_found_is_named_with_the_remedy(name: str, sai
         workload_kind(name)
     with pytest.raises(ConfigurationError, match=said):
         Comparison(workload=name)
-
-
-def test_every_workload_of_the_lab_reads_its_settings_so_that_advice_ends_with_them() -> None:
-    assert {name for name, said in systems_said(list(WORKLOADS)).items() if not said["reads_settings"]} == set()
 
 
 # ---- who tries again, and second budgets

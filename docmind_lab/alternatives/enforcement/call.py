@@ -28,7 +28,14 @@ from docmind_lab.alternatives.base import (
     options_json,
 )
 from docmind_lab.alternatives.bound import Doorway, bound, node_names
-from docmind_lab.alternatives.enforcement.result import Result
+from docmind_lab.alternatives.enforcement.result import (
+    CallThread,
+    Partial,
+    Result,
+    StreamedText,
+    ToolReturn,
+    WrappedUp,
+)
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, CallerLeft
 from docmind_lab.core.holds import Hold
@@ -166,9 +173,10 @@ class Shape:
 class EnforcedCall(Doorway):
     """One call under way.
 
-    deadline: the nearest that applies. shape: None for a caller that wants the result only. options: of the graph's
-    `stream`, for every run of it. state_key: the key of the graph's input that takes the deadline; empty for none.
-    control: the caller's own stop flag. at_work: the nodes at work, by the id of their task.
+    deadline: the nearest that applies. shape: None for a caller that wants the result only. context: of the graph's
+    runtime. options: of the graph's `stream`, for every run of it. state_key: the key of the graph's input that takes
+    the deadline; empty for none. control: the caller's own stop flag. thread: the graph and its thread. at_work: the
+    nodes at work, by the id of their task.
     """
 
     alternative: Alternative
@@ -176,9 +184,11 @@ class EnforcedCall(Doorway):
     hold: Hold
     channels: Mapping[str, Any]
     shape: Shape | None = None
+    context: Any = None
     options: Mapping[str, Any] = field(default_factory=dict)
     state_key: str = ""
     control: RunControl | None = None
+    thread: CallThread | None = None
     sink: Sink | None = None
     async_sink: AsyncSink | None = None
     at_work: dict[str, str] = field(default_factory=dict)
@@ -198,7 +208,7 @@ class EnforcedCall(Doorway):
 
     def around(self, graph: Any) -> Any:
         """Return the graph, to be run through this call."""
-        runnable: Any = bound(graph, doorway=self)
+        runnable: Any = bound(graph, context=self.context, doorway=self)
         if getattr(graph, "node_error_handler_map", None):
             return runnable.with_config({"callbacks": [HandlerNotes(self.at_work)]})
         return runnable
@@ -295,11 +305,10 @@ class EnforcedCall(Doorway):
     def _note_task(self, content: Mapping[str, Any]) -> None:
         if "triggers" in content:
             self.at_work[content["id"]] = content["name"]
-        else:
-            # A node that ends with an error was at work when the run ended.
-            if not content.get("error"):
-                self.at_work.pop(content["id"], None)
-                self._finished += not content.get("interrupts")
+        # A node that ends with an error was at work when the run ended.
+        elif not content.get("error"):
+            self.at_work.pop(content["id"], None)
+            self._finished += not content.get("interrupts")
 
     # ---- the end
 
@@ -311,7 +320,7 @@ class EnforcedCall(Doorway):
         if self._since:
             progress = RunProgress(state, self.channels)
             for step in self._since:
-                progress.show(step)
+                progress.add(step)
             state = progress.state
         return {name: value for name, value in (state or {}).items() if name != INTERRUPT}, interrupts
 
@@ -327,10 +336,18 @@ class EnforcedCall(Doorway):
             return ((), "values", state) if shape.has_mode else ((), state)
         return ("values", state) if shape.has_mode else state
 
+    def _texts(self) -> tuple[StreamedText, ...]:
+        """Return what answers had said that were cut in nodes at work, and keep no answer any longer."""
+        answers, self.hold.answers = self.hold.answers or [], None
+        nodes = set(self.at_work.values())
+        mine = [answer for answer in answers if answer.work.partition("/")[0] in nodes]
+        return tuple(StreamedText(answer.work, text) for answer in mine if (text := answer.text))
+
     def result(self, outcome: Outcome) -> Result[Any]:
         """Return the result of a run that ended in this outcome."""
         now = self.deadline.clock.now()
         hold, error = self.hold, outcome.error
+        tools = tuple(ToolReturn.of(name, output) for name, output in hold.returned or ())
         state, interrupts = self._state()
         reason = outcome.stop_reason
         cut = reason in _CUT_REASONS or isinstance(error, BudgetError)
@@ -345,6 +362,7 @@ class EnforcedCall(Doorway):
             kind = "failed"
         else:
             kind, reason = "answered", ""
+        texts = self._texts()
         return Result(
             outcome=kind,  # type: ignore[arg-type]
             state=state,
@@ -358,6 +376,10 @@ class EnforcedCall(Doorway):
             elapsed_s=now - self.started_at,
             requests_cut=hold.requests_cut + hold.requests_refused,
             remaining_at_start_s=max(0.0, self.deadline.at_s - self.started_at),
+            calls_cut=tuple(hold.limit_cuts),
+            wrapped_up=WrappedUp.of(hold.wrap_ups, max(0.0, self.deadline.at_s - self.started_at)),
+            partial=Partial.of(state, texts if kind in ("partial", "timed_out") else (), tools),
+            thread=self.thread,
             alternative=self.alternative.name,
             alternative_options=_options_of(cast(Hashable, self.alternative)),
         )

@@ -6,20 +6,31 @@ what only a run shows.
 
 from __future__ import annotations
 
+import dis
 import functools
 import inspect
+import sys
+import threading
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from langgraph.graph import START
+from langgraph.prebuilt import ToolNode
+from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives.base import Alternative
 from docmind_lab.alternatives.bound import without_wrappers
 
-# Top-level package of a client → why its requests are not held.
+_THREADS = (
+    "what its threads ask is held only where they run in the context of the node: contextvars.copy_context().run, or "
+    "langchain_core's ContextThreadPoolExecutor"
+)
+# Package, module or class of a client → why its requests are not held.
 _NOT_HELD = {
+    "concurrent.futures.thread": _THREADS,
+    "threading.Thread": _THREADS,
     "grpc": "gRPC has connections of its own; give each call a timeout of remaining_s()",
     "psycopg": "a database driver has connections of its own; set statement_timeout",
     "psycopg2": "a database driver has connections of its own; set statement_timeout",
@@ -30,17 +41,15 @@ _NOT_HELD = {
     "sqlalchemy": "a database driver has connections of its own; set a timeout of statements",
     "sqlite3": "a local database has no requests to hold",
     "websockets": "a websocket has no requests to hold; use it inside asyncio.timeout",
-    "http": "http.client is not held; use httpx or requests",
-    "urllib": "urllib.request is not held; use httpx or requests",
+    "http.client": "http.client is not held; use httpx or requests",
+    "urllib.request": "urllib.request is not held; use httpx or requests",
     "pycurl": "libcurl has connections of its own; set TIMEOUT_MS from remaining_s()",
     "subprocess": "a subprocess has no requests to hold; give it a timeout of remaining_s()",
+    "open MCP session": "the session sends for all calls, in tasks of its own: its server hears of no deadline, and a "
+    "cut may end it; wrap its transport with with_deadlines",
 }
 _MCP_SESSION = ("mcp.client.session", "ClientSession")
-_MCP_WRAPPED = ("docmind_lab.alternatives.enforcement.wire.mcp", "DeadlineStream")
-_MCP_WHY = (
-    "the session sends for all calls, in tasks of its own: its server hears of no deadline, and a cut may end it; "
-    "wrap its transport with with_deadlines"
-)
+_MCP_WITH_DEADLINE = ("docmind_lab.alternatives.enforcement.wire.mcp", "DeadlineStream")
 # A graph reaches its model's client within these steps; beyond them lie the insides of libraries.
 _MOST_STEPS, _MOST_OBJECTS = 6, 20_000
 
@@ -57,36 +66,48 @@ class Unheld:
         return f"{self.node}: {self.what}: {self.why}"
 
 
-def unheld(graph: Any, alternative: Alternative) -> tuple[Unheld, ...]:
-    """Return what the deadline does not reach in a graph under an alternative, node by node."""
-    reports: dict[tuple[str, str], Unheld] = {}
-    for name, node in graph.nodes.items():
-        if name == START:
-            continue
-        for item in _objects(node.bound):
-            package = _kind_of(item)[0].partition(".")[0]
-            if package in _NOT_HELD:
-                reports.setdefault((name, package), Unheld(name, package, _NOT_HELD[package]))
-            if _is_untold_session(item):
-                reports.setdefault((name, "mcp"), Unheld(name, "open MCP session", _MCP_WHY))
-        if alternative.node_mode == "async" and _is_blocking(node.bound):
-            what = "its requests are held, and its own code" if alternative.propagates else "its requests and its code"
-            why = f"{what} runs on in a thread, which nothing cancels; make the node async"
-            reports.setdefault((name, "thread"), Unheld(name, "blocking code", why))
-        if not alternative.propagates and alternative.node_mode == "sync":
-            why = f"{alternative.name} caps no request; choose A or E"
-            reports.setdefault((name, "requests"), Unheld(name, "every request", why))
-    return tuple(reports.values())
+def find_unheld(graph: Any, alternative: Alternative) -> tuple[Unheld, ...]:
+    """Return what the deadline does not reach in a graph under an alternative, node by node and each once."""
+    nodes = [(name, node.bound) for name, node in graph.nodes.items() if name != START]
+    return tuple(dict.fromkeys(item for name, code in nodes for item in _unheld_of_node(name, code, alternative)))
+
+
+def _unheld_of_node(name: str, code: Any, alternative: Alternative) -> Iterator[Unheld]:
+    for client in filter(None, map(_client_of, _objects(code))):
+        yield Unheld(name, client, _NOT_HELD[client])
+    if alternative.node_mode == "async" and _is_blocking(code):
+        what = "its requests are held, and its own code" if alternative.propagates else "it"
+        yield Unheld(name, "blocking code", f"{what} runs on in a thread, which nothing cancels; make it async")
+    if not alternative.propagates and alternative.node_mode == "sync":
+        yield Unheld(name, "every request", f"{alternative.name} caps no request; choose A or E")
+
+
+def _client_of(item: Any) -> str:
+    """Return the entry of `_NOT_HELD` that an object, a class or a module belongs to; empty for none."""
+    if _kind_of(item) == _MCP_SESSION and not isinstance(item, type):
+        # Its messages carry the deadline if its transport is wrapped.
+        return "" if any(_kind_of(inner) == _MCP_WITH_DEADLINE for inner in _objects(item)) else "open MCP session"
+    # Libraries have threads of their own: the class is what a node starts one by.
+    address = "" if isinstance(item, threading.Thread) else ".".join(filter(None, _kind_of(item)))
+    return next((each for each in _NOT_HELD if f"{address}.".startswith(f"{each}.")), "")
 
 
 def _is_blocking(bound: Any) -> bool:
-    """Whether a node is a blocking function that an event loop must hand to a thread."""
+    """Whether an event loop must hand a node, or a tool or a node inside it, to a thread."""
     plain = without_wrappers(bound)
-    function, coroutine = getattr(plain, "func", None), getattr(plain, "afunc", None)
-    if isinstance(coroutine, functools.partial):
-        # LangGraph makes one of a blocking function, which hands it to a thread.
-        coroutine = None
-    return function is not None and coroutine is None and not inspect.iscoroutinefunction(function)
+    if isinstance(plain, Pregel):
+        return any(_is_blocking(node.bound) for name, node in plain.nodes.items() if name != START)
+    if isinstance(plain, ToolNode):
+        return any(map(_is_blocking, plain.tools_by_name.values()))
+    function = getattr(plain, "func", None)
+    coroutine = getattr(plain, "afunc", None) or getattr(plain, "coroutine", None)
+    if inspect.iscoroutinefunction(function):
+        coroutine = function
+    # LangGraph makes a partial of a blocking function, which hands it to a thread; so do these in a coroutine.
+    if coroutine is None or isinstance(coroutine, functools.partial):
+        return function is not None
+    names = getattr(getattr(coroutine, "__code__", None), "co_names", ())
+    return "to_thread" in names or "run_in_executor" in names
 
 
 def _kind_of(item: Any) -> tuple[str, str]:
@@ -95,13 +116,6 @@ def _kind_of(item: Any) -> tuple[str, str]:
         return item.__name__, ""
     kind = item if isinstance(item, type) else type(item)
     return kind.__module__, kind.__name__
-
-
-def _is_untold_session(item: Any) -> bool:
-    """Whether an object is an open session of MCP whose messages do not carry the deadline."""
-    if isinstance(item, type) or _kind_of(item) != _MCP_SESSION:
-        return False
-    return all(_kind_of(inner) != _MCP_WRAPPED for inner in _objects(item))
 
 
 def _objects(start: Any) -> Iterator[Any]:
@@ -123,8 +137,7 @@ def _inside(item: Any) -> Iterator[Any]:
     if isinstance(item, types.MethodType):
         yield from (item.__func__, item.__self__)
     elif isinstance(item, types.FunctionType):
-        module = inspect.unwrap(item).__globals__
-        yield from (module[name] for name in item.__code__.co_names if name in module)
+        yield from _named(item.__code__, inspect.unwrap(item).__globals__)
         for cell in item.__closure__ or ():
             try:
                 yield cell.cell_contents
@@ -138,3 +151,19 @@ def _inside(item: Any) -> Iterator[Any]:
         yield from item
     elif not isinstance(item, type):
         yield from list(getattr(item, "__dict__", {}).values())
+
+
+def _named(code: types.CodeType, variables: Mapping[str, Any]) -> Iterator[Any]:
+    """Yield what code names: globals, modules that it imports, and modules and classes that they have."""
+    item: Any = None
+    for step in dis.get_instructions(code):
+        if step.opname == "LOAD_GLOBAL":
+            item = variables.get(step.argval)
+        elif step.opname == "IMPORT_NAME":
+            item = sys.modules.get(step.argval)
+        else:
+            item = getattr(item, str(step.argval), None) if isinstance(item, types.ModuleType) else None
+            item = item if isinstance(item, types.ModuleType | type) else None
+        if isinstance(step.argval, types.CodeType):
+            yield from _named(step.argval, variables)
+        yield item

@@ -17,27 +17,32 @@ import dataclasses
 import functools
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from textwrap import wrap
 from types import MappingProxyType
 from typing import Any, Generic, Literal, cast
 
 from langchain_core.runnables import RunnableConfig
+from langchain_core.runnables.config import merge_configs
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.types import Command, StateSnapshot
 from langgraph.typing import ContextT, InputT, OutputT, StateT
 
-from docmind_lab.alternatives.alternative_texts import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import and_policies, parse_alternatives, require_no_roles
 from docmind_lab.alternatives.base import Alternative, Outcome, RunLog, options_json
 from docmind_lab.alternatives.enforcement.call import EnforcedCall, Shape, SilentLog, node_at_work, outcome_of_exit
-from docmind_lab.alternatives.enforcement.check import Unheld, unheld
+from docmind_lab.alternatives.enforcement.check import Unheld, find_unheld
 from docmind_lab.alternatives.enforcement.enforced_streams import AsyncStream, SyncStream, until_cancelled
 from docmind_lab.alternatives.enforcement.hooks import install_lazily
-from docmind_lab.alternatives.enforcement.result import CallCut, Result
+from docmind_lab.alternatives.enforcement.result import CallCut, CallThread, Result
+from docmind_lab.alternatives.held_tools import hold_tools
 from docmind_lab.core.alternative_catalogue import label_of
 from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, require_seconds
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
-from docmind_lab.core.shown import ShownAsCode
+from docmind_lab.core.limits import Limits
+from docmind_lab.core.shown import COLUMNS, ShownAsCode
+from docmind_lab.core.time_policies import WrapUp
 
 OnDeadline = Literal["partial", "raise"]
 TIMEOUT_KEY = "decision_timeout_s"
@@ -48,7 +53,17 @@ _LOG = SilentLog()
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
-    """A graph whose every call is held to a deadline; made by `enforce`."""
+    """A graph whose every call is held to a deadline; made by `enforce`.
+
+    Args:
+        graph: The graph, unchanged.
+        decision_timeout_s: Seconds of each call.
+        alternative: What enforces the deadline.
+        on_deadline: "partial" or "raise", as `enforce` has it.
+        deadline_key: Key of the graph's input that takes the deadline.
+        on_result: Called with the result of each call.
+        cuts_background: Whether the deadline cuts what an answered run left behind.
+    """
 
     graph: CompiledStateGraph[StateT, ContextT, InputT, OutputT]
     decision_timeout_s: float
@@ -62,7 +77,7 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         label = " ".join(label_of(self.alternative.name, options_json(self.alternative)).split())
         under = f"{self.graph.get_name()} under {label}, {self.decision_timeout_s:g} s a call"
         on_deadline = "returns what there is" if self.on_deadline == "partial" else "raises"
-        return f"EnforcedAgent: {under}, {on_deadline} at the deadline"
+        return "\n".join(wrap(f"EnforcedAgent: {under}, {on_deadline} at the deadline", COLUMNS))
 
     # ---- one answer
 
@@ -111,7 +126,7 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         deadline: Deadline | float | None = None,
         **options: Any,
     ) -> Result[OutputT]:
-        """Run the graph for a caller without an event loop, otherwise as `ainvoke`.
+        """Run the graph for a caller without an event loop. The parameters are those of `ainvoke`, but for `cancel`.
 
         Under an alternative that is async, the graph runs on the process's shared loop, in a thread of its own.
         """
@@ -130,7 +145,13 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         config: RunnableConfig | Sequence[RunnableConfig] | None = None,
         **options: Any,
     ) -> list[Result[OutputT]]:
-        """Run `ainvoke` for each input side by side, each with a deadline of its own."""
+        """Run `ainvoke` for each input side by side, each with a deadline of its own.
+
+        Args:
+            inputs: The graph's inputs.
+            config: Its configuration, one for all or one for each.
+            options: Of `ainvoke`.
+        """
         configs = _config_for_each(config, len(inputs))
         return list(await asyncio.gather(*map(lambda each, one: self.ainvoke(each, one, **options), inputs, configs)))
 
@@ -140,7 +161,7 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         config: RunnableConfig | Sequence[RunnableConfig] | None = None,
         **options: Any,
     ) -> list[Result[OutputT]]:
-        """Run `invoke` for each input side by side in threads, each with a deadline of its own."""
+        """Run `invoke` for each input side by side in threads. The parameters are those of `abatch`."""
         if not inputs:
             return []
         configs = _config_for_each(config, len(inputs))
@@ -169,7 +190,7 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
     ) -> AsyncStream[EnforcedCall, Result[OutputT]]:
         """Return the graph's chunks as an async iterator, which ends at the deadline; its `result` is there then.
 
-        Closing the iterator, or cancelling the task that reads it, cuts the run. The other arguments are those of
+        Closing the iterator, or cancelling the task that reads it, cuts the run. Other parameters are those of
         `ainvoke`.
 
         Args:
@@ -203,7 +224,10 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         deadline: Deadline | float | None = None,
         **options: Any,
     ) -> SyncStream[EnforcedCall, Result[OutputT]]:
-        """Return the graph's chunks as an iterator, otherwise as `astream`. The graph runs in a thread of its own."""
+        """Return the graph's chunks as an iterator. The graph runs in a thread of its own.
+
+        The parameters are those of `astream`, but for `cancel`.
+        """
         shape = Shape.of(stream_mode, self.graph.stream_mode, subgraphs, version)
         call = self.call_for(config, context=context, deadline=deadline, options=options, shape=shape)
 
@@ -229,32 +253,53 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         return cast("CompiledStateGraph[StateT, ContextT, InputT, OutputT]", enforced_graph(self))
 
     def get_state(self, config: RunnableConfig, **options: Any) -> StateSnapshot:
-        """Return the thread's state from the graph's checkpointer."""
+        """Return the thread's state from the graph's checkpointer.
+
+        Args:
+            config: Names the thread.
+            options: Of the graph's `get_state`.
+        """
         return self.graph.get_state(config, **options)
 
     async def aget_state(self, config: RunnableConfig, **options: Any) -> StateSnapshot:
-        """Return the thread's state from the graph's checkpointer."""
+        """Return the thread's state from the graph's checkpointer.
+
+        Args:
+            config: Names the thread.
+            options: Of the graph's `aget_state`.
+        """
         return await self.graph.aget_state(config, **options)
 
     def with_deadline(self, decision_timeout_s: float) -> EnforcedAgent[StateT, ContextT, InputT, OutputT]:
-        """Return the agent with another timeout, in seconds above 0."""
+        """Return the agent with another timeout.
+
+        Args:
+            decision_timeout_s: Seconds above 0.
+        """
         return dataclasses.replace(self, decision_timeout_s=require_seconds("decision_timeout_s", decision_timeout_s))
 
     def check(self) -> tuple[Unheld, ...]:
         """Return what no deadline reaches in this graph: clients that are not held, and blocking code in threads."""
-        return unheld(self.graph, self.alternative)
+        return find_unheld(self.graph, self.alternative)
 
     # ---- inside
 
     def outcome_of(self, call: EnforcedCall, inputs: Any, config: RunnableConfig | None, log: RunLog = _LOG) -> Outcome:
-        """Return the alternative's own outcome of a call that `call_for` has made; `log` takes note of what it does."""
-        with hold_scope(call.hold):
+        """Return the alternative's own outcome of a call that `call_for` has made.
+
+        Args:
+            call: The call.
+            inputs: The graph's input.
+            config: The graph's configuration.
+            log: Takes note of what the alternative does.
+        """
+        with hold_scope(call.hold), hold_tools():
             return self.alternative.run(self._runnable(call, config), inputs, call.deadline, log)
 
     async def _outcome_of_async(
         self, call: EnforcedCall, inputs: Any, config: RunnableConfig | None, cancel: Awaitable[Any] | None
     ) -> Outcome:
-        with hold_scope(call.hold):
+        with hold_scope(call.hold), hold_tools():
             running = self.alternative.run_async(self._runnable(call, config), inputs, call.deadline, _LOG)
             return await until_cancelled(running, call.hold, cancel)
 
@@ -269,8 +314,12 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
     ) -> EnforcedCall:
         """Return a call that has not begun; its deadline counts from now.
 
-        options: of the graph's `stream`. shape: how the caller wants chunks; None for a caller that wants the result
-        only.
+        Args:
+            config: The graph's configuration.
+            context: The graph's runtime context.
+            deadline: The deadline, or its seconds; the agent's own when left out.
+            options: Of the graph's `stream`.
+            shape: How the caller wants chunks; None for a caller that wants the result only.
         """
         install_lazily()
         policy = getattr(self.alternative, "policy", DEFAULT_POLICY)
@@ -279,12 +328,14 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         return EnforcedCall(
             alternative=self.alternative,
             deadline=nearest,
-            hold=Hold(limit, policy, label="graph", name_work=node_at_work),
+            hold=Hold(limit, policy, label="graph", name_work=node_at_work, answers=[], returned=[]),
             channels=self.graph.channels,
             shape=shape,
-            options={"context": context, **{name: value for name, value in options.items() if name != "control"}},
+            context=context,
+            options={name: value for name, value in options.items() if name != "control"},
             state_key=self.deadline_key,
             control=options.get("control"),
+            thread=CallThread(self.graph, merge_configs(self.graph.config, config)),
         )
 
     def _nearest(self, config: RunnableConfig | None, deadline: Deadline | float | None) -> Deadline:
@@ -347,6 +398,8 @@ def enforce(
     deadline_key: str = "",
     on_result: Callable[[Result[Any]], None] | None = None,
     cuts_background: bool = False,
+    limits: Limits | None = None,
+    wrap_up: WrapUp | None = None,
 ) -> EnforcedAgent[StateT, ContextT, InputT, OutputT]:
     """Return the graph with every call held to a deadline, by an alternative that the lab has measured.
 
@@ -360,9 +413,14 @@ def enforce(
             answered, cut or failed, and of those whose caller left (a cancelled task, a stream closed half-way).
         cuts_background: Whether the deadline cuts what a run left behind when it was answered, such as a write that
             nobody waits for. By default that goes on: the deadline was the answer's.
+        limits: Of single calls, beside the deadline: until the first token, between tokens, and in total. What a limit
+            cuts ends with the client's own timeout, so a client that tries again does. Under F they are LangGraph's own
+            limits of a node.
+        wrap_up: Keeps the last seconds for the answer: requests to a model then say that time is short, and tools are
+            not offered any more and do not begin. `Result.wrapped_up` says what was done.
 
     Raises:
-        ConfigurationError: A value that cannot be used.
+        ConfigurationError: A value that cannot be used, or a policy under an alternative whose calls know of none.
     """
     value: object = graph
     if not isinstance(value, Pregel):
@@ -373,12 +431,15 @@ def enforce(
     chosen = parse_alternatives([alternative])
     if len(chosen) != 1:
         raise ConfigurationError(f"alternative must name one, not {alternative!r}; try 'E'")
-    policy = getattr(chosen[0], "policy", DEFAULT_POLICY)
-    if policy.policies.text:
-        raise ConfigurationError(
-            f"alternative {alternative!r}: its policies are for the model calls of the lab's own roles, and none of a "
-            "graph of your own goes through them; leave them out"
-        )
+    if limits == Limits():
+        raise ConfigurationError("limits has no limit; name one, such as dl.Limits(first_token_s=8, idle_s=5)")
+    enforcing = and_policies(chosen[0], limits=limits, wrap_up=wrap_up)
+    require_no_roles(enforcing)
     install_lazily()
     seconds = require_seconds("decision_timeout_s", decision_timeout_s)
-    return EnforcedAgent(graph, seconds, chosen[0], on_deadline, deadline_key, on_result, cuts_background)
+    if wrap_up is not None and wrap_up.reserve_s >= seconds:
+        raise ConfigurationError(
+            f"wrap_up: a reserve of {wrap_up.reserve_s:g} s is no less than the {seconds:g} s of a call, so no "
+            "tool would ever run; give a smaller reserve_s or a longer decision_timeout_s"
+        )
+    return EnforcedAgent(graph, seconds, enforcing, on_deadline, deadline_key, on_result, cuts_background)

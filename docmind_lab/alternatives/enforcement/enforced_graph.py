@@ -26,15 +26,14 @@ def _enforced_kind(kind: type[Any]) -> type[Any]:
 
         def copy(self, update: dict[str, Any] | None = None) -> Any:
             if (update or {}).keys() <= {"config", "checkpointer"}:
-                return copy_with(type(self), self, enforcement=self.enforcement, **(update or {}))
+                return copy_with(type(self), self, **(update or {}))
             result = super().copy(update)
             result.enforcement = self.enforcement
             return result
 
         def _agent(self) -> Any:
             """Return the agent over this graph as it is now, which may have another configuration or checkpointer."""
-            slots = {"binding": self.binding} if hasattr(self, "binding") else {}
-            return dataclasses.replace(self.enforcement, graph=copy_with(kind, self, **slots))
+            return dataclasses.replace(self.enforcement, graph=copy_with(kind, self))
 
         def stream(self, input: Any, config: Any = None, **options: Any) -> Iterator[Any]:
             return self._agent().stream(input, config, **self._mode(config, options))  # type: ignore[no-any-return]

@@ -14,18 +14,14 @@ import os
 import sys
 import threading
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.holds import hold_scope
 from docmind_lab.network.clients.httpx import HttpxAdapter
-from docmind_lab.network.clients.installing import HOLDING, is_there
+from docmind_lab.network.clients.installing import CLIENTS, HOLDING, Client, is_there
 from docmind_lab.network.deadline_headers import DeadlineOnWire, put_in_force
 from docmind_lab.network.replacements import Replacements
-
-Client = Literal["httpx", "requests", "aiohttp"]
-CLIENTS: tuple[Client, ...] = ("httpx", "requests", "aiohttp")
-"""The clients that can be held: httpx stands for httpx2 too, and requests for urllib3."""
 
 _lock = threading.RLock()
 _installed: dict[Client, Replacements] = {}
@@ -121,7 +117,7 @@ def exclude(client: Any) -> None:
         )
 
     # The scope covers what is awaited, for an async client, as well as what is called.
-    if _is_async(client):
+    if hasattr(client, "aclose"):
 
         @functools.wraps(send)
         async def free_async(*arguments: Any, **options: Any) -> Any:
@@ -137,7 +133,3 @@ def exclude(client: Any) -> None:
                 return send(*arguments, **options)
 
         client.send = free
-
-
-def _is_async(client: Any) -> bool:
-    return hasattr(client, "aclose")

@@ -24,6 +24,9 @@ from docmind_lab.network.transports import (
     HttpxTransport,
 )
 
+_Transports = dict[tuple[type, int], Any]
+"""Kind of transport, and the process that made it → the transport."""
+
 
 class HeldTransport(httpx.BaseTransport, httpx.AsyncBaseTransport, httpx2.BaseTransport, httpx2.AsyncBaseTransport):
     """A transport for a client of httpx or httpx2, blocking or async. Outside a deadline it only sends.
@@ -32,30 +35,28 @@ class HeldTransport(httpx.BaseTransport, httpx.AsyncBaseTransport, httpx2.BaseTr
     """
 
     def __init__(self) -> None:
-        self._blocking: dict[tuple[type, int], Any] = {}
-        self._of_loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, dict[tuple[type, int], Any]] = (
-            weakref.WeakKeyDictionary()
-        )
+        self._blocking: _Transports = {}
+        self._by_loop: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Transports] = weakref.WeakKeyDictionary()
 
     def handle_request(self, request: Any) -> Any:
         """Send a request, held to the deadline in force."""
         kind: Any = HttpxTransport if isinstance(request, httpx.Request) else Httpx2Transport
         _refuse_if_over()
-        return self._made(self._blocking, kind).handle_request(request)
+        return self._transport(self._blocking, kind).handle_request(request)
 
     async def handle_async_request(self, request: Any) -> Any:
         """Send a request, held to the deadline in force, on connections of the calling loop."""
         kind: Any = AsyncHttpxTransport if isinstance(request, httpx.Request) else AsyncHttpx2Transport
         _refuse_if_over()
-        inner = self._made(self._of_loops.setdefault(asyncio.get_running_loop(), {}), kind)
+        inner = self._transport(self._by_loop.setdefault(asyncio.get_running_loop(), {}), kind)
         return await inner.handle_async_request(request)
 
-    def _made(self, made: dict[tuple[type, int], Any], kind: type) -> Any:
+    def _transport(self, transports: _Transports, kind: type) -> Any:
         # A forked process leaves its parent's connections to it.
         key = (kind, os.getpid())
-        if key not in made:
-            made[key] = kind(surfacing=_cut)
-        return made[key]
+        if key not in transports:
+            transports[key] = kind(surfacing=_cut)
+        return transports[key]
 
     def close(self) -> None:
         """Close the blocking connections."""
@@ -64,7 +65,7 @@ class HeldTransport(httpx.BaseTransport, httpx.AsyncBaseTransport, httpx2.BaseTr
 
     async def aclose(self) -> None:
         """Close the connections of the calling loop; those of a loop that is closed are gone."""
-        for inner in self._of_loops.pop(asyncio.get_running_loop(), {}).values():
+        for inner in self._by_loop.pop(asyncio.get_running_loop(), {}).values():
             await inner.aclose()
 
 

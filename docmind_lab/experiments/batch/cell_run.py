@@ -13,17 +13,15 @@ from typing import Any, Generic, Protocol, TypeVar
 from loky.process_executor import ShutdownExecutorError
 
 from docmind_lab.core.errors import SimulationError, SimulationStalled
-from docmind_lab.experiments.batch.cells import Cell, CellOutcome, CellResult, run_cell
+from docmind_lab.experiments.batch.cells import Cell, CellResult, Measured, run_cell
 from docmind_lab.experiments.batch.workers import Workers
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 
 # A finite wait, so that Ctrl-C and a stop are noticed at once on every platform.
 _LOOK_S = 0.2
 # A worker that runs Python code reports a stall by itself within seconds. One that was stopped from outside, or hangs
 # in compiled code, says nothing; a cell takes seconds.
 PATIENCE_S = 600.0
-
-Progress = Callable[[int, int], None]
-"""Called with (runs done, all runs)."""
 
 
 class AnyKindOfCell(Protocol):
@@ -35,7 +33,6 @@ class AnyKindOfCell(Protocol):
 
 
 AnyCell = TypeVar("AnyCell", bound=AnyKindOfCell)
-AnyOutcome = TypeVar("AnyOutcome", bound=CellOutcome)
 
 
 def run_cells(
@@ -44,29 +41,28 @@ def run_cells(
     stop: threading.Event | None = None,
     *,
     patience_s: float = PATIENCE_S,
-) -> Generator[CellResult]:
+) -> Generator[CellResult[MeasuredRun]]:
     """Compute cells of runs and yield their results, as `compute_cells` does."""
-    return compute_cells(cells, run_cell, CellResult, workers, stop, patience_s=patience_s)
+    return compute_cells(cells, run_cell, workers, stop, patience_s=patience_s)
 
 
 def compute_cells(
     cells: Iterable[AnyCell],
-    compute: Callable[[AnyCell, int], AnyOutcome],
-    kind: type[AnyOutcome],
+    compute: Callable[[AnyCell, int], CellResult[Measured]],
     workers: Workers,
     stop: threading.Event | None = None,
     *,
     patience_s: float = PATIENCE_S,
-) -> Generator[AnyOutcome]:
-    """Compute cells on the workers and yield their outcomes as they are done. cells: drawn one by one, as workers free.
+) -> Generator[CellResult[Measured]]:
+    """Compute cells on the workers and yield their results as they are done. cells: drawn one by one, as workers free.
 
-    compute: (cell, attempt) → an outcome of this kind, in a worker, so it must be found by its name. A cell that is
+    compute: (cell, attempt) → its result, in a worker, so it must be found by its name. A cell that is
     lost (its worker died or stalled, a run raised) is computed once more, and then comes back without runs and with the
     `error`. When a pool breaks, nobody knows who broke it: those who were in it go one at a time, so that blame falls
     on one. patience_s: with no cell done for so long, all that are under way count as lost. stop: set by another
     thread, no further cell is begun, what is done comes back, and what is under way is given up.
     """
-    queue = _Queue(iter(cells), compute, kind)
+    queue = _Queue(iter(cells), compute)
     done_at = time.monotonic()
     try:
         while queue.submit_cells(workers):
@@ -93,15 +89,14 @@ def compute_cells(
 
 
 @dataclass
-class _Queue(Generic[AnyCell, AnyOutcome]):
+class _Queue(Generic[AnyCell, Measured]):
     """Queue of cells: not yet drawn, waiting for a retry, to be run alone because their pool broke, and under way."""
 
     fresh: Iterator[AnyCell]
-    compute: Callable[[AnyCell, int], AnyOutcome]
-    kind: type[AnyOutcome]
+    compute: Callable[[AnyCell, int], CellResult[Measured]]
     waiting: deque[AnyCell] = field(default_factory=deque)
     suspects: deque[AnyCell] = field(default_factory=deque)
-    under_way: dict[Future[AnyOutcome], AnyCell] = field(default_factory=dict)
+    under_way: dict[Future[CellResult[Measured]], AnyCell] = field(default_factory=dict)
     lost_before: set[str] = field(default_factory=set)
     must_replace: bool = False
 
@@ -127,7 +122,7 @@ class _Queue(Generic[AnyCell, AnyOutcome]):
             future.set_exception(error)
         self.under_way[future] = cell
 
-    def results_of(self, done: set[Future[AnyOutcome]]) -> Iterator[AnyOutcome]:
+    def results_of(self, done: set[Future[CellResult[Measured]]]) -> Iterator[CellResult[Measured]]:
         """Yield the results of the futures that are done; queue lost cells again, or yield their errors."""
         if any(isinstance(_error_of(future), BrokenExecutor) for future in done):
             # The pool is gone, and with it those of which nothing has been heard yet.
@@ -151,7 +146,7 @@ class _Queue(Generic[AnyCell, AnyOutcome]):
             else:
                 raise error
 
-    def give_up_all(self, reason: str) -> Iterator[AnyOutcome]:
+    def give_up_all(self, reason: str) -> Iterator[CellResult[Measured]]:
         """Count every cell under way as lost."""
         cells = list(self.under_way.values())
         for future in self.under_way:
@@ -167,9 +162,11 @@ class _Queue(Generic[AnyCell, AnyOutcome]):
         self.waiting.extendleft(cell for future, cell in self.under_way.items() if not future.done())
         self.under_way = {future: cell for future, cell in self.under_way.items() if future.done()}
 
-    def _retry_or_give_up(self, cell: AnyCell, error: Exception, again: deque[AnyCell]) -> Iterator[AnyOutcome]:
+    def _retry_or_give_up(
+        self, cell: AnyCell, error: Exception, again: deque[AnyCell]
+    ) -> Iterator[CellResult[Measured]]:
         if cell.id in self.lost_before:
-            yield self.kind(cell.id, error=error)
+            yield CellResult(cell.id, error=error)
         else:
             self.lost_before.add(cell.id)
             again.append(cell)

@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
+from typing import Final, Generic, TypeVar
 
 from docmind_lab.core.errors import SimulationStalled
 from docmind_lab.core.settings import Settings
@@ -18,10 +19,12 @@ from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.base.documents import LibraryPlace
 from docmind_lab.systems.base.node_modes import NodeMode
 
+Measured = TypeVar("Measured")
+
 # Small enough that little is lost with one and that a stop is quick, large enough that its file costs nothing beside.
 RUNS_PER_CELL = 10
-# Virtual time belongs to a process as a whole.
-_one_at_a_time = threading.Lock()
+ONE_AT_A_TIME: Final = threading.Lock()
+"""Held while a cell is computed: virtual time belongs to a process as a whole."""
 
 
 @dataclass(frozen=True)
@@ -68,25 +71,19 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class CellOutcome:
-    """What comes back of a cell, whatever its kind.
+class CellResult(Generic[Measured]):
+    """What comes back of a cell, whatever its kind: what was measured in it.
 
     stalled: what kept a run from going on; its worker cannot be used again then. error: why there is nothing, of a
     cell that was lost twice. cpu_s: CPU seconds that its process took for the runs.
     """
 
     cell_id: str
+    measured: tuple[Measured, ...] = ()
     _: KW_ONLY
     stalled: str = ""
     error: Exception | None = None
     cpu_s: float = 0.0
-
-
-@dataclass(frozen=True)
-class CellResult(CellOutcome):
-    """The measured runs of one cell."""
-
-    measured: tuple[MeasuredRun, ...] = ()
 
 
 def cells_of(
@@ -107,13 +104,13 @@ def without_state(measured: MeasuredRun) -> MeasuredRun:
     return dataclasses.replace(measured, outcome=dataclasses.replace(measured.outcome, state={}, error=None))
 
 
-def run_cell(cell: Cell, attempt: int = 1) -> CellResult:
+def run_cell(cell: Cell, attempt: int = 1) -> CellResult[MeasuredRun]:
     """Measure the cell's runs in virtual time, one after the other, and no other cell in this process meanwhile.
 
     A run that stalls ends the cell: the process then has threads that cannot be ended. attempt: 2 for a cell that was
     lost before.
     """
-    with _one_at_a_time:
+    with ONE_AT_A_TIME:
         system = cell.system.built_once()
         measured: list[MeasuredRun] = []
         began_s = time.process_time()

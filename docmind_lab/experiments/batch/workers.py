@@ -22,6 +22,9 @@ Result = TypeVar("Result")
 # Linear algebra with a thread for each core would fight over the cores that the workers are on already.
 _ENVIRONMENT = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
+# Named by a test runner for each test, and read by no graph.
+_NAMES_OF_A_MOMENT = {"PYTEST_CURRENT_TEST"}
+
 # A graph that goes by the order of a set has the same order in all workers, and the next time.
 _HASH_SEED = "PYTHONHASHSEED"
 _SAME_HASHES = "0"
@@ -70,7 +73,9 @@ class InThisProcess(Executor):
 def _worker_options() -> dict[str, Any]:
     seed = os.environ.get(_HASH_SEED, "")
     environment = _ENVIRONMENT | {_HASH_SEED: seed if seed.isdecimal() else _SAME_HASHES}
-    return {"env": environment, "initializer": begin_worker, "initargs": (os.getpid(),)}
+    # Processes kept warm are started anew when anything in here differs: a module may have read it at its import.
+    inherited = {name: value for name, value in os.environ.items() if name not in _NAMES_OF_A_MOMENT}
+    return {"env": inherited | environment, "initializer": begin_worker, "initargs": (os.getpid(),)}
 
 
 class Workers:
@@ -83,7 +88,16 @@ class Workers:
     def __init__(self, make: Callable[[], Executor], window: int | None = None) -> None:
         self._make = make
         self._executor = self._new_executor()
-        self.window = _window(self._executor) if window is None else window
+        if window is None:
+            # What is done where it is asked for is done before the next is asked for, and is to be kept by then.
+            is_here = isinstance(self._executor, InThisProcess)
+            window = 1 if is_here else 2 * getattr(self._executor, "_max_workers", 1)
+        self.window = window
+
+    @property
+    def is_cold(self) -> bool:
+        """Whether processes have to start before anything can be computed."""
+        return isinstance(self._executor, ProcessPoolExecutor) and not getattr(self._executor, "_processes", None)
 
     def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
         """Submit a function to the executor. Raises: ConfigurationError when the system lets no process be started."""
@@ -134,12 +148,6 @@ def _explaining_shared_memory_errors() -> Iterator[None]:
                 "and large enough, in a container by --shm-size=256m, or use a machine where it is"
             ) from error
         raise
-
-
-def _window(executor: Executor) -> int:
-    """How many cells to hand out at once."""
-    # What is done where it is asked for is done before the next is asked for, and is to be kept by then.
-    return 1 if isinstance(executor, InThisProcess) else 2 * getattr(executor, "_max_workers", 1)
 
 
 def workers_for(runs: int, count: int | None = None) -> Workers:

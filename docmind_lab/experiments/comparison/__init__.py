@@ -3,8 +3,7 @@
 own_graph.py       what applies to a user's own graph
 replays.py         the comparison that replays a recording
 documents.py       the documents to search, and the questions about them
-comparison.py      what to compare, and the runs that follow
-virtual.py         the simulated system of a comparison
+comparison.py      what to compare, the runs that follow, and the simulated system that they need
 wall.py            runs on the wall clock, against services over sockets
 cell_runner.py     cells of runs of comparisons and studies, carried out on both clocks
 live_estimate.py   estimate the requests and tokens that a live endpoint will get

@@ -20,10 +20,11 @@ from loky.backend.reduction import dumps
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, run_cells, workers_for
 from docmind_lab.experiments.batch.cells import cells_of
-from docmind_lab.experiments.comparison.comparison import Comparison
-from docmind_lab.experiments.comparison.virtual import replaying, require_simulated, simulated
+from docmind_lab.experiments.comparison.comparison import Comparison, require_propagation, simulated
+from docmind_lab.experiments.comparison.replays import replaying
 from docmind_lab.experiments.comparison.wall import asks_live_endpoints, runs_on_the_wall_clock
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
+from docmind_lab.experiments.measurement.simulation import require_simulated
 from docmind_lab.network.taps import Tap
 from docmind_lab.tables.manifest import MachineUse
 
@@ -53,11 +54,13 @@ class Bench:
 def system_for(comparison: Comparison, settings: Settings, replay: Path | None = None) -> Simulated:
     """Return what is needed to compute runs of a comparison. replay: the folder of the recording that answers.
 
-    Raises: ConfigurationError for live endpoints in virtual time.
+    Raises: ConfigurationError for live endpoints in virtual time, and as `require_propagation`.
     """
+    require_propagation(comparison.alternatives, settings)
     if comparison.clock == "virtual":
         require_simulated(settings)
-    return replaying(simulated(comparison, settings), replay)
+    system = simulated(comparison, settings)
+    return system if replay is None else replaying(system, replay)
 
 
 def bench_of(comparison: Comparison, settings: Settings, replay: Path | None = None) -> Bench:
@@ -70,7 +73,7 @@ def bench_of(comparison: Comparison, settings: Settings, replay: Path | None = N
 
 def run_benches(
     benches: Sequence[Bench], use: MachineUse, *, workers: int | None = None, taps: Sequence[Tap] = ()
-) -> Generator[CellResult]:
+) -> Generator[CellResult[MeasuredRun]]:
     """Yield the result of each cell as it is done.
 
     use: counts the CPU time of the runs. workers: processes in virtual time; None for one on each core, and none at all
@@ -95,12 +98,12 @@ def run_benches(
 
 
 def _workers_for(benches: Sequence[Bench], count: int | None) -> Workers:
-    if any(map(_stays_in_this_process, {bench.comparison.workload: bench.comparison for bench in benches}.values())):
+    if any(map(stays_in_this_process, {bench.comparison.workload: bench.comparison for bench in benches}.values())):
         return Workers(InThisProcess)
     return workers_for(sum(len(bench.orders) for bench in benches), count)
 
 
-def _stays_in_this_process(comparison: Comparison) -> bool:
+def stays_in_this_process(comparison: Comparison) -> bool:
     """Return whether no worker process finds the graph, or can be sent its inputs: a context may hold anything."""
     if comparison.kind.in_this_process or not comparison.kind.parts:
         return comparison.kind.in_this_process
@@ -111,7 +114,7 @@ def _stays_in_this_process(comparison: Comparison) -> bool:
     return False
 
 
-def _on_the_wall_clock(bench: Bench, use: MachineUse | None, taps: Iterable[Tap]) -> Generator[CellResult]:
+def _on_the_wall_clock(bench: Bench, use: MachineUse | None, taps: Iterable[Tap]) -> Generator[CellResult[MeasuredRun]]:
     """Yield each cell when the last of its runs has ended; they end in any order."""
     cell_of = {order.facts.run_id: cell for cell in bench.cells for order in cell.orders}
     ended: defaultdict[str, list[MeasuredRun]] = defaultdict(list)

@@ -6,8 +6,7 @@ import functools
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields
-from html import escape
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, cast
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
@@ -19,21 +18,22 @@ from docmind_lab.core.budgets import Budget, require_one_time_budget
 from docmind_lab.core.clock import CLOCKS, ClockName, check_charge
 from docmind_lab.core.deadlines import Deadline, require_seconds
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.randomness import keyed_uniform, run_seed
+from docmind_lab.core.randomness import keyed_uniform, require_share, run_seed
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.shown import ShownAsCode
+from docmind_lab.experiments.batch import Simulated
 from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR, RunFacts, horizon_of
 from docmind_lab.experiments.measurement.measured_run import RunOrder
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.hop_behaviour import checked_adoption
-from docmind_lab.services.scripted_model.time_pressure import DEFAULT_UNDER_PRESSURE
-from docmind_lab.services.scripted_model.variation import VARYING_ROLES, checked_variation
+from docmind_lab.services.scripted_model.variation import VARYING_ROLES
+from docmind_lab.services.server import ServiceConditions, ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile, require_roles
 from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode, effective_node_mode
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.workload_kind import WorkloadKind, shown_name
-from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.workload_by_name import workload_kind
 
 
 def node_mode_of(alternative: Alternative, node_mode: NodeMode = "own") -> str:
@@ -51,9 +51,9 @@ def alternatives_json(alternatives: Iterable[Alternative]) -> list[dict[str, Any
     return [{"name": item.name, "options": json.loads(options_json(item))} for item in alternatives]
 
 
-def study_id_of(name: str, design: Mapping[str, Any], more: str = "") -> str:
-    """The id of a study, derived from its design: equal designs have equal ids. more: what else determines its runs."""
-    text = json.dumps(design, sort_keys=True) + more
+def study_id_of(name: str, design: Mapping[str, Any]) -> str:
+    """The id of a study, derived from its design: equal designs have equal ids."""
+    text = json.dumps(design, sort_keys=True)
     return f"{name}-{hashlib.blake2b(text.encode(), digest_size=5).hexdigest()}"
 
 
@@ -81,11 +81,6 @@ _MOST_RUNS = 10_000
 RUN_SEEDS = "hashed"
 
 
-OF_SERVICES = ("cpu_charge", "model_variation", "model_under_pressure", "adoption")
-"""Fields that `ServiceOptions` has by the same names. A design has those that are not as by default, so that the ids of
-other studies stay what they were."""
-
-
 @dataclass(frozen=True)
 class Enforced(AroundAlternative):
     """Runs a user's graph through `enforce`, and returns the alternative's own outcome."""
@@ -103,7 +98,7 @@ def _deadline_key(runnable: Runnable) -> str:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(ShownAsCode, ServiceConditions):
     """What to compare: a system, what it meets, and the call of `compare`, as values to run with.
 
     server_behaviour: what the model server does when its client leaves. client_retries: None for the clients' defaults.
@@ -134,10 +129,6 @@ class Comparison:
     enforced: bool = False
     _: KW_ONLY
     server_behaviour: ServerBehaviour = STOPS
-    cpu_charge: float = 0.0
-    model_variation: float = 0.0
-    model_under_pressure: str = DEFAULT_UNDER_PRESSURE
-    adoption: float = 0.0
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
@@ -154,12 +145,14 @@ class Comparison:
         self.documents.cases(self.kind)
         if self.side_by_side < 1:
             raise ConfigurationError(f"workers must be 1 or more, not {self.side_by_side}")
-        if checked_variation(self.model_variation) and VARYING_ROLES.isdisjoint(self.kind.roles):
+        if require_share("model_variation", self.model_variation, "decisions") and VARYING_ROLES.isdisjoint(
+            self.kind.roles
+        ):
             raise ConfigurationError(
                 f"model_variation: the model of workload {self.workload} does not vary; only that of the roles "
                 f"{', '.join(sorted(VARYING_ROLES))} does"
             )
-        if checked_adoption(self.adoption) and not self.kind.has_hops:
+        if require_share("adoption", self.adoption, "hops") and not self.kind.has_hops:
             raise ConfigurationError(
                 f"adoption: workload {self.workload} calls no services that could adopt a deadline; leave it out, or "
                 "choose the workload hops"
@@ -181,9 +174,6 @@ class Comparison:
             f"  {labels}\n  {self.profile.level} latencies, fault {self.fault}, {self.clock} clock, "
             f"corpus {self.documents.name}{budgets}"
         )
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
 
     @property
     def kind(self) -> WorkloadKind:
@@ -208,8 +198,9 @@ class Comparison:
         replayed: dict[str, Any] = {"replay": self.replay} if self.replay else {}
         if self.enforced:
             replayed["enforced"] = True
-        defaults = {each.name: each.default for each in fields(self)}
-        changed = {name: value for name in OF_SERVICES if (value := getattr(self, name)) != defaults[name]}
+        # Those alone that are not as by default, for the same reason.
+        plain = ServiceConditions.of(ServiceConditions())
+        changed = {name: value for name, value in ServiceConditions.of(self).items() if value != plain[name]}
         # The two extremes are a switch, as they were before there were profiles.
         if self.server_behaviour not in (STOPS, GOES_ON):
             changed["server_behaviour"] = self.server_behaviour.model_dump(mode="json", exclude_defaults=True)
@@ -308,3 +299,23 @@ class Comparison:
         """What carries an alternative out on the system."""
         in_form = on_event_loop(alternative) if self.kind.async_only else alternative
         return cast(Alternative, self.kind.carried_out_by(in_form))
+
+
+def simulated(comparison: Comparison, settings: Settings) -> Simulated:
+    """What a worker needs to compute runs of the comparison."""
+    options = ServiceOptions(
+        profile=comparison.profile,
+        faults=comparison.faults,
+        behaviour=comparison.server_behaviour,
+        seed=comparison.seed,
+        endpoints=comparison.kind.endpoints,
+        **ServiceConditions.of(comparison),
+    )
+    return Simulated(
+        settings,
+        options,
+        client_retries=comparison.client_retries,
+        corpus=comparison.documents.corpus,
+        node_mode=comparison.node_mode,
+        workload=comparison.workload,
+    )

@@ -14,17 +14,16 @@ from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, RecordError, SimulationStalled
 from docmind_lab.core.keywords import answers_wrong_names
+from docmind_lab.core.progress import Interrupted, Progress, shows_progress
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.experiments.comparison.cell_runner import Bench, bench_of, run_benches
 from docmind_lab.experiments.comparison.comparison import (
     DEFAULT_SEED,
     SIDE_BY_SIDE,
     Alternatives,
     Comparison,
-    require_propagation,
 )
-from docmind_lab.experiments.comparison.documents import Documents, documents_in, kind_of
+from docmind_lab.experiments.comparison.documents import Documents, documents_in
 from docmind_lab.experiments.comparison.live_estimate import expected_to_send
 from docmind_lab.experiments.comparison.own_graph import (
     faults_in,
@@ -37,20 +36,18 @@ from docmind_lab.experiments.comparison.replays import replayed_comparison, requ
 from docmind_lab.experiments.comparison.wall import asks_live_endpoints
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
-from docmind_lab.experiments.recordings.account import account_of
 from docmind_lab.experiments.recordings.live_study import LiveStudy, require_recordable
-from docmind_lab.experiments.system_options import Command, OwnSystem, System, system_of
+from docmind_lab.experiments.recordings.replay import replayed_calls
 from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World
-from docmind_lab.findings.study import Study, prepare_folder
+from docmind_lab.findings.study import CELLS, Study, prepare_folder, remember
+from docmind_lab.services.server import ServiceConditions
 from docmind_lab.statistics.latency.profile import latency_profile
-from docmind_lab.systems.kinds import systems_said, workload_kind
 from docmind_lab.systems.own import OwnGraph, Services
+from docmind_lab.systems.system_catalogue import Command, OwnSystem, System, system_of
+from docmind_lab.systems.workload_by_name import systems_said, workload_kind
 from docmind_lab.tables.cell_store import CellStore
 from docmind_lab.tables.manifest import MachineUse, manifest_of
 from docmind_lab.tables.traces.importers.recordings import RUNS, Recording
-
-CELLS = "cells"
-"""Where the finished cells of a comparison are while it goes on; its tables take their place."""
 
 
 class RunListener(Protocol):
@@ -92,7 +89,13 @@ def resolve(
         own = own_names(system, services, getattr(world, "endpoints", None))
     asked: dict[str, Any] = {"decision_timeout_s": decision_timeout_s, "alternatives": alternatives, "runs": runs}
     if isinstance(world, Replay):
-        return _replayed(system, own, world, settings, seed=seed, **asked), settings
+        folder = Path(world.folder)
+        recording = Recording.load(folder)
+        replayed = replayed_comparison(recording, system, settings, own=own, seed=seed, **asked)
+        if not recording.runs:
+            raise RecordError(f"{folder / RUNS} has no finished run; take the folder from a copy, or record again")
+        require_replayable(replayed, recording, folder, settings)
+        return replayed, settings
     if own is None and world.endpoints is not None:
         raise ConfigurationError(
             "endpoints are for a graph of your own: name it, and its inputs (--graph and --inputs), or leave them out"
@@ -117,16 +120,6 @@ def default_side_by_side(settings: Settings, *, is_own: bool = False) -> int:
     return 1 if is_own or live_endpoint_of(settings) else SIDE_BY_SIDE
 
 
-def _replayed(system: System, own: OwnGraph | None, world: Replay, settings: Settings, **asked: Any) -> Comparison:
-    folder = Path(world.folder)
-    recording = Recording.load(folder)
-    replayed = replayed_comparison(recording, system, settings, own=own, **asked)
-    if not recording.runs:
-        raise RecordError(f"{folder / RUNS} has no finished run; take the folder from a copy, or record again")
-    require_replayable(replayed, recording, folder, settings)
-    return replayed
-
-
 def _new_comparison(
     system: System,
     own: OwnGraph | None,
@@ -141,7 +134,7 @@ def _new_comparison(
     workers: int | None,
 ) -> Comparison:
     """Return a comparison to measure, with defaults from its system and clock where the call is silent."""
-    workload = kind_of(system) if own is None else own.workload
+    workload = system.kind if own is None else own.workload
     kind, budget = workload_kind(workload), system.budget or Budget()
     defaults = kind.defaults.get(clock, kind.defaults["virtual"])
     named_s = budget.time_s if decision_timeout_s is None else decision_timeout_s
@@ -155,7 +148,7 @@ def _new_comparison(
         seed=seed,
         alternatives=parsed if alternatives is not None else kind.possible(parsed),
         profile=latency_profile(defaults.profile if world.latencies is None else world.latencies, defaults.profile),
-        faults=faults_in(kind, world.written_faults, is_own=own is not None),
+        faults=faults_in(kind, world.faults, is_own=own is not None),
         client_retries=retries,
         side_by_side=workers
         if workers is not None and clock == "wall"
@@ -168,7 +161,7 @@ def _new_comparison(
         enforced=getattr(system, "enforced", False),
         server_behaviour=world.behaviour,
         **world.simulation,
-        adoption=getattr(system, "adoption", 0.0),
+        **ServiceConditions.of(system),
     )
     if own is not None:
         require_whole_budget(comparison.alternatives)
@@ -176,6 +169,7 @@ def _new_comparison(
 
 
 @answers_wrong_names
+@shows_progress("runs")
 def compare(
     system: Any = None,
     decision_timeout_s: float | None = None,
@@ -194,11 +188,11 @@ def compare(
         study = dl.compare(decision_timeout_s=20, runs=40, seed=7)
         study                                   # a table, and what it says
         dl.compare(world=dl.World(faults="hang"), alternatives="A,B,C")
-        dl.compare(dl.graph(my_graph, ["…"]))   # your own graph; docs/own-graph.md
-        dl.compare(dl.agent(my_function, ["…"]))    # any other agent; docs/other-agents.md
+        dl.compare(dl.graph(my_graph, ["…"]))   # your own graph; docs/your-system.md
+        dl.compare(dl.agent(my_function, ["…"]))    # any other agent; docs/your-system.md
         dl.compare(dl.command(["node", "agent.mjs"], ["…"]))    # a program in any language
-        dl.compare(dl.docmind("papers", "questions.jsonl"))     # your own documents; docs/own-documents.md
-        dl.compare(world=dl.Live(record="monday"))  # then dl.compare(world=dl.Replay("monday")); docs/own-endpoint.md
+        dl.compare(dl.docmind("papers", "questions.jsonl"))     # your own documents; docs/your-system.md
+        dl.compare(world=dl.Live(record="monday"))  # then dl.compare(world=dl.Replay("monday")); docs/measurements.md
 
     Args:
         system: What is under the deadline: a `System`, such as dl.graph(…) or dl.research(), or a graph or a reference
@@ -212,17 +206,17 @@ def compare(
         workers: Processes in virtual time; None means one on each core, or none for a few runs, and 1 means none. On
             the wall clock, runs under way at once: 1 also measures coordination overhead. None means 4 there, or 1 with
             a live endpoint, which all runs share, or with a graph of your own, whose nodes may block the event loop.
-        progress: Called with (runs done, all runs).
+        progress: Called with (runs done, all runs). None draws a bar, from 2 s on.
         telemetry: Where spans of the runs go when all are done: `docmind_lab.telemetry.Telemetry`.
 
     Returns:
-        The study: its tables, and what they say.
+        The study: its tables, and what they say. Interrupted, that of the finished runs, and its first line says so.
 
     Raises:
         ConfigurationError: A value cannot be used.
         RecordError: A folder has no finished index, or no recording that can be read.
         ServiceError: The services do not start.
-        KeyboardInterrupt: It was interrupted. The finished runs are in `out` by then, if there is one.
+        KeyboardInterrupt: It was interrupted before any run was finished.
     """
     comparison, settings = resolve(
         system_of(system),
@@ -262,9 +256,8 @@ def run_comparison(
 
     world: names what is recorded, capped or replayed; what the runs meet besides, the comparison has.
 
-    Raises: as `compare`; KeyboardInterrupt once the finished runs are in `out`.
+    Raises: as `compare`.
     """
-    check_settings(comparison, settings)
     if telemetry is not None:
         telemetry.check(settings)
     settings = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
@@ -273,7 +266,7 @@ def run_comparison(
     is_new = out is not None and not Path(out).exists()
     folder = None if out is None else prepare_folder(out)
     measured: list[MeasuredRun] = []
-    interrupted: KeyboardInterrupt | None = None
+    interrupted = False
     use = MachineUse()
     # What only a recording says: to look for versions and the state of the code takes a while.
     unfinished = comparison_manifest(comparison, settings, complete=False) if isinstance(world, Live) else {}
@@ -286,31 +279,39 @@ def run_comparison(
                     if progress is not None:
                         progress(len(measured), comparison.total_runs)
             live.close()
-        except KeyboardInterrupt as error:
-            interrupted = error
+        except KeyboardInterrupt:
+            interrupted = True
     if live.cap_reached and not measured:
         raise ConfigurationError(f"{live.cap_reached} before any run was over; allow more")
-    complete = interrupted is None and not live.cap_reached
+    complete = not (interrupted or live.cap_reached)
     manifest = comparison_manifest(comparison, settings, complete=complete) | live.manifest_entries()
+    if interrupted:
+        manifest["interrupted"] = f"{len(measured)} of {comparison.total_runs} runs"
     study = Study.of(measured, manifest | {"machine_use": use.to_dict(len(measured))})
     notes = notes_on(study, comparison.kind.parts, replay)
     study = dataclasses.replace(study, manifest={**study.manifest, **notes})
+    if measured:
+        remember(study)
     if folder is not None and measured:
-        # By its public name: figures are a view, which stands above what is measured.
-        from docmind_lab import plots  # noqa: PLC0415
+        if interrupted:
+            # Without figures, which take seconds.
+            study.save(folder)
+        else:
+            # By its public name: figures are a view, which stands above what is measured.
+            from docmind_lab import plots  # noqa: PLC0415
 
-        plots.save_study(study, folder)
+            plots.save_study(study, folder)
         CellStore(folder / CELLS).remove()
     if telemetry is not None:
         # Now that nothing is measured any more.
         telemetry.tell(measured, study.manifest)
-    if interrupted is not None:
-        if folder is not None and is_new and not measured:
+    if interrupted and not measured:
+        if folder is not None and is_new:
             # A folder that holds something stays.
             with contextlib.suppress(OSError):
                 CellStore(folder / CELLS).remove()
                 folder.rmdir()
-        raise interrupted
+        raise Interrupted("no run was finished")
     return study
 
 
@@ -322,7 +323,7 @@ def notes_on(study: Study, parts: Mapping[str, Sequence[str]], replay: Path | No
     missing = not_exercised(parts, study.events, study.calls)
     if replay is None:
         return missing
-    return missing | {"replayed_calls": account_of(study, Recording.load(replay)).to_dict()}
+    return missing | {"replayed_calls": replayed_calls(study, Recording.load(replay))}
 
 
 def comparison_manifest(comparison: Comparison, settings: Settings, *, complete: bool) -> dict[str, Any]:
@@ -353,8 +354,3 @@ def _runs(
             if store is not None and runs:
                 store.write(result.cell_id, runs)
             yield runs
-
-
-def check_settings(comparison: Comparison, settings: Settings) -> None:
-    """Return if the settings leave the comparison what it is. Raises: ConfigurationError naming one that does not."""
-    require_propagation(comparison.alternatives, settings)

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.system_options import LabSystem, System
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.base.documents import LibraryPlace, read_questions
 from docmind_lab.systems.base.documents.library import named_corpus
 from docmind_lab.systems.base.questions import Question, require_handbook
 from docmind_lab.systems.base.workload_kind import WorkloadKind
+from docmind_lab.systems.system_catalogue import System
 
 
 @dataclass(frozen=True)
@@ -35,14 +35,9 @@ class Documents:
         """Name of the corpus."""
         return str(self.corpus)
 
-    @property
-    def are_own(self) -> bool:
-        """Whether the corpus or the questions are the user's."""
-        return isinstance(self.corpus, LibraryPlace) or bool(self.questions)
-
     def cases(self, kind: WorkloadKind) -> tuple[Question, ...]:
         """Return the questions for a workload. Raises: ConfigurationError if it cannot take them, or there are none."""
-        if not self.are_own:
+        if not (isinstance(self.corpus, LibraryPlace) or self.questions):
             if kind.takes_questions:
                 require_handbook(self.name)
             return kind.cases(self.name)
@@ -71,13 +66,12 @@ class Documents:
         return entries
 
 
-def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[str] | None) -> Documents:
-    """Return the documents and questions with these names.
+def documents_in(system: System) -> Documents:
+    """Return the documents and questions that a system names.
 
-    corpus: "handbook", or a folder of documents. questions: a file of them; None for those that come with the handbook,
-    which a folder's do not.
     Raises: ConfigurationError for a path that is no folder, and as `read_questions` and `LibraryPlace.of`.
     """
+    corpus, questions = getattr(system, "documents", HANDBOOK), getattr(system, "questions", None)
     place: str | LibraryPlace = HANDBOOK
     if Path(corpus).is_dir() and corpus != HANDBOOK:
         place = LibraryPlace.of(corpus)
@@ -86,21 +80,10 @@ def documents_of(corpus: str | os.PathLike[str], questions: str | os.PathLike[st
         return Documents(corpus)
     else:
         require_handbook(os.fspath(corpus))
-    return Documents(place, () if questions is None else read_questions(questions, topics=_topics(place)))
-
-
-def kind_of(system: System) -> str:
-    """Return the workload kind of one of the lab's systems, or of another's; empty for a system of the user's own."""
-    return system.kind if isinstance(system, LabSystem) else ""
-
-
-def documents_in(system: System) -> Documents:
-    """Return the documents and questions that a system names. Raises: as `documents_of`."""
-    return documents_of(getattr(system, "documents", HANDBOOK), getattr(system, "questions", None))
-
-
-def _topics(corpus: str | LibraryPlace) -> frozenset[str]:
-    return frozenset(chunk.topic for chunk in named_corpus(corpus).chunks)
+    if questions is None:
+        return Documents(place)
+    topics = frozenset(chunk.topic for chunk in named_corpus(place).chunks)
+    return Documents(place, read_questions(questions, topics=topics))
 
 
 @functools.cache

@@ -13,9 +13,8 @@ from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.text import count_of
 from docmind_lab.experiments.batch import Simulated
-from docmind_lab.experiments.comparison.comparison import Comparison
+from docmind_lab.experiments.comparison.comparison import Comparison, simulated
 from docmind_lab.experiments.comparison.replays import simulated_name
-from docmind_lab.experiments.comparison.virtual import simulated
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.services.faults import Fault
 
@@ -78,7 +77,14 @@ def request_estimate(orders: Sequence[RunOrder], system: Simulated, runs: int) -
             if arm not in arms:
                 tries = max(tries, _tries_of(failing.measure(built, order)))
             arms.setdefault(arm, []).append(_traffic_of(system.measure(built, order)))
-    return dataclasses.replace(_estimate(list(arms.values()), runs), tries=tries)
+    totals: list[int] = []
+    for statistic in (statistics.median, max):
+        for which in (0, 1):
+            of_arms = [statistic([run[which] for run in arm]) for arm in arms.values()]
+            totals.append(round(runs * sum(of_arms) + _WARM_UP_RUNS * max(of_arms)))
+    requests, tokens, most_requests, most_tokens = totals
+    pilot_runs = sum(map(len, arms.values()))
+    return RequestEstimate(requests, tokens, most_requests, most_tokens, runs * len(arms), pilot_runs, tries)
 
 
 def _tries_of(measured: MeasuredRun) -> int:
@@ -95,14 +101,6 @@ def _traffic_of(measured: MeasuredRun) -> tuple[int, int]:
     requests = sum(call.seen_from == "client" and call.outcome != "refused" for call in model)
     tokens = sum(call.input_tokens + call.output_tokens for call in model if call.seen_from == "server")
     return requests, int(tokens)
-
-
-def _estimate(arms: Sequence[Sequence[tuple[int, int]]], runs: int) -> RequestEstimate:
-    typical = [[statistics.median(run[which] for run in arm) for arm in arms] for which in (0, 1)]
-    worst = [[max(run[which] for run in arm) for arm in arms] for which in (0, 1)]
-    requests, tokens = (round(runs * sum(each) + _WARM_UP_RUNS * max(each)) for each in typical)
-    most_requests, most_tokens = (round(runs * sum(each) + _WARM_UP_RUNS * max(each)) for each in worst)
-    return RequestEstimate(requests, tokens, most_requests, most_tokens, runs * len(arms), sum(map(len, arms)))
 
 
 def expected_to_send(comparison: Comparison, settings: Settings) -> str:

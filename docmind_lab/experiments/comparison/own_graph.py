@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
 from docmind_lab.alternatives import Alternative
+from docmind_lab.alternatives.alternative_texts import require_no_roles
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
-from docmind_lab.experiments.system_options import Agent, Command, Graph, OwnSystem, System, system_of
-from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World
+from docmind_lab.experiments.world_options import AnyWorld, Replay
 from docmind_lab.services.faults import Fault
 from docmind_lab.systems.base.workload_kind import WorkloadKind
 from docmind_lab.systems.own import OwnGraph, Services, own_graph
 from docmind_lab.systems.own.agents import agent_graph, load_agent
 from docmind_lab.systems.own.programs import own_program
 from docmind_lab.systems.own.references import AGENT_PREFIX
+from docmind_lab.systems.system_catalogue import Agent, Command, Graph, OwnSystem, System
 
 _EVERY_ROLE = "*"
 
@@ -64,7 +63,9 @@ def graph_of(system: System) -> Graph:
 def require_own_world(system: OwnSystem, world: AnyWorld, clock: ClockName, settings: Settings) -> None:
     """Return if a user's system can meet the world. Raises: ConfigurationError saying what it cannot be given."""
     if isinstance(system, Command):
-        if isinstance(world, Replay) or (isinstance(world, Live) and world.is_watched):
+        # A recording or a cap needs every request to be seen.
+        watching = (getattr(world, name, None) for name in ("record", "max_requests", "max_tokens"))
+        if isinstance(world, Replay) or any(option is not None for option in watching):
             raise ConfigurationError("record is not for a program, which command names; leave record out")
         if clock == "virtual":
             raise ConfigurationError(
@@ -77,48 +78,17 @@ def require_own_world(system: OwnSystem, world: AnyWorld, clock: ClockName, sett
         )
 
 
-@dataclass(frozen=True)
-class Examined:
-    """A graph to examine in virtual time, and what it meets.
-
-    latencies: name of the latency profile. endpoints: file with simulated endpoints of other services.
-    """
-
-    graph: Graph
-    latencies: str = "typical"
-    endpoints: str | os.PathLike[str] | None = None
-
-    @classmethod
-    def of(cls, system: Any, world: World | None) -> Examined:
-        """Return what `doctor` and `crash_test` are asked to examine. system, world: as they take them.
-
-        Raises: ConfigurationError for a system that is no graph and no agent, and for what no examination has.
-        """
-        graph, world = graph_of(system_of(system)), World() if world is None else world
-        if graph.budget is not None or graph.enforced:
-            raise ConfigurationError("budget and enforced are for a comparison; leave them out of an examination")
-        if dataclasses.replace(world, latencies=None, endpoints=None) != World():
-            raise ConfigurationError(
-                f"{world!r}: an examination runs in virtual time and has latencies and endpoints alone; leave the rest "
-                "out"
-            )
-        latencies = "typical" if world.latencies is None else world.latencies
-        if not isinstance(latencies, str):
-            raise ConfigurationError(f"latencies must be the name of a profile here, not {latencies!r}")
-        return cls(graph, latencies, world.endpoints)
-
-
-def faults_in(kind: WorkloadKind, faults: Iterable[str | Fault], *, is_own: bool) -> tuple[Fault, ...]:
+def faults_in(kind: WorkloadKind, faults: Sequence[str | Fault] | str | Fault, *, is_own: bool) -> tuple[Fault, ...]:
     """Return the faults of a comparison.
 
     is_own: whether it is of a user's graph, whose roles are its nodes; a text without a role strikes every call of it.
     Raises: ConfigurationError for a role that is no node of the graph.
     """
-    if not is_own:
-        return tuple(Fault.parse(fault) if isinstance(fault, str) else fault for fault in faults)
-    parsed = (Fault.parse(fault, _EVERY_ROLE) if isinstance(fault, str) else fault for fault in faults)
+    written = [faults] if isinstance(faults, str | Fault) else faults
+    everywhere = (_EVERY_ROLE,) if is_own else ()
+    parsed = (Fault.parse(fault, *everywhere) if isinstance(fault, str) else fault for fault in written)
     made = tuple(fault for fault in parsed if fault.kind != "none")
-    for fault in made:
+    for fault in made if is_own else ():
         if fault.role not in (_EVERY_ROLE, *kind.roles):
             nodes = ", ".join(kind.roles)
             raise ConfigurationError(f"fault {fault}: the graph has no node {fault.role!r}; it has {nodes}")
@@ -131,12 +101,7 @@ def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
     Raises: ConfigurationError naming the one that does.
     """
     for alternative in alternatives:
-        policy = getattr(alternative, "policy", None)
-        if policy is not None and policy.policies.text:
-            raise ConfigurationError(
-                f"{alternative.name}+{policy.policies.text}: these policies are for the model calls of the lab's own "
-                "roles, and none of a graph of your own goes through them; leave them out"
-            )
+        require_no_roles(alternative)
 
 
 # Event → the entry of the manifest that counts its runs, and the part of its detail by which it does.

@@ -21,16 +21,18 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.comparison import DEFAULT_SEED, RUN_SEEDS, Alternatives, Comparison
-from docmind_lab.experiments.comparison.documents import Documents, documents_in, kind_of
-from docmind_lab.experiments.comparison.virtual import replaying, simulated
+from docmind_lab.experiments.batch import Simulated
+from docmind_lab.experiments.comparison.comparison import DEFAULT_SEED, RUN_SEEDS, Alternatives, Comparison, simulated
+from docmind_lab.experiments.comparison.documents import Documents, documents_in
 from docmind_lab.experiments.measurement.measured_run import RunOrder
-from docmind_lab.experiments.system_options import DocMind, System
+from docmind_lab.experiments.recordings.replay import ReplayOptions
 from docmind_lab.services.faults import Fault
+from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.workload_kind import OWN_PREFIX
-from docmind_lab.systems.kinds import WORKLOADS
 from docmind_lab.systems.own import OwnGraph
+from docmind_lab.systems.system_catalogue import DocMind, System
+from docmind_lab.systems.workload_by_name import WORKLOADS
 from docmind_lab.tables.traces.importers.recordings import Recording
 
 # Inputs that lead through other nodes are rare beside the first ones, and each costs a run.
@@ -124,7 +126,7 @@ def _require_not_settled(design: Mapping[str, Any], system: System, own: OwnGrap
     for field in dataclasses.fields(system):
         if field.name in settled and getattr(system, field.name) != field.default:
             raise ConfigurationError(f"{field.name}: the recording has settled it; leave it out of a replay")
-    if own is None and system != DocMind() and kind_of(system) != design["workload"]:
+    if own is None and system != DocMind() and system.kind != design["workload"]:
         raise ConfigurationError("system: the recording has settled it; leave it out of a replay")
     if seed not in (DEFAULT_SEED, design["seed"]):
         raise ConfigurationError(f"seed: the recording has seed {design['seed']}; leave it out of a replay")
@@ -172,7 +174,7 @@ def recorded_workload(design: Mapping[str, Any], system: System) -> str:
     Raises: ConfigurationError for a workload that is not one of the lab's and was not named.
     """
     recorded = str(design["workload"])
-    if recorded in WORKLOADS or recorded == kind_of(system):
+    if recorded in WORKLOADS or recorded == system.kind:
         return recorded
     if recorded.startswith(OWN_PREFIX):
         raise ConfigurationError(
@@ -190,6 +192,13 @@ def simulated_name(workload: str) -> str:
     name, mark, text = workload.partition("?")
     options = [option for option in text.split("&") if option and not option.startswith("services=")]
     return f"{name}{mark}{'&'.join(options)}" if options else name
+
+
+def replaying(system: Simulated, folder: Path) -> Simulated:
+    """The system over services that answer from the recording in the folder."""
+    shared = {item.name: getattr(system.options, item.name) for item in dataclasses.fields(ServiceOptions)}
+    place = {"folder": str(folder.resolve()), "model": system.settings.llm.model}
+    return dataclasses.replace(system, options=ReplayOptions(**shared | place | {"faults": ()}))
 
 
 def require_replayable(comparison: Comparison, recording: Recording, folder: Path, settings: Settings) -> None:

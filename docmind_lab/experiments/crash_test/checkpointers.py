@@ -15,10 +15,12 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import Any
 
+from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
 
+from docmind_lab.alternatives.enforcement.repaired_threads import WAS_CUT
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.crash_test.observation import Saved, comparable, text_of
@@ -63,10 +65,19 @@ class OpenedSaver:
         probe.put_above(OutsideSaver(made) if self._is_outside and not self._is_async else made)
 
     def open_again(self, probe: ProbeSaver) -> None:
-        """Open a store outside the process anew, as a process does that goes on after a kill."""
-        if self._is_outside:
-            _drop_connection(self._connection)
-            self.open(probe)
+        """Open a store outside the process anew, as a process does that goes on after a kill.
+
+        What was not committed on its connection is discarded.
+        """
+        if not self._is_outside:
+            return
+        with contextlib.suppress(Exception), outside_simulation():
+            if hasattr(self._connection, "_connection"):
+                # One of aiosqlite, whose thread has ended with its run. Without anything below, it asks it for nothing.
+                self._connection._connection = None
+            else:
+                self._connection.close()
+        self.open(probe)
 
     def close(self, thread_id: str) -> None:
         """Delete the thread and close the connection of a store outside the process, in the run that opened it."""
@@ -100,16 +111,6 @@ def _needs_a_folder(make: Callable[..., Any]) -> bool:
     except ValueError:
         return False
     return any(each.default is each.empty and each.kind in _GIVEN_BY_PLACE for each in parameters)
-
-
-def _drop_connection(connection: Any) -> None:
-    """Let a connection go as a process does that is killed: what was not committed is discarded."""
-    with contextlib.suppress(Exception), outside_simulation():
-        if hasattr(connection, "_connection"):
-            # One of aiosqlite, whose thread has ended with its run. Without anything below it, it asks it for nothing.
-            connection._connection = None
-        else:
-            connection.close()
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,9 @@ def read_thread(graph: AnyGraph, thread_id: str, *, async_only: bool) -> tuple[S
     except Exception as error:  # noqa: BLE001 - that it cannot be read is what is looked for
         words = (str(error).splitlines() or [""])[0][:300]
         return None, Saved(is_there=True, error=f"{type(error).__name__}: {words}")
-    saved = Saved(True, tuple(state.next), comparable(state.values), "", len(state.interrupts))
+    said = state.values.get("messages", ()) if isinstance(state.values, dict) else ()
+    cut = [str(each.name) for each in said if isinstance(each, ToolMessage) and each.content == WAS_CUT]
+    saved = Saved(True, tuple(state.next), comparable(state.values), "", len(state.interrupts), tuple(cut))
     writes = [(channel, value) for _, channel, value in latest.pending_writes or ()]
     content = text_of([latest.checkpoint["channel_values"], state.values, state.next, writes])
     # Those of a subgraph's one run have a task's id in their name, and no later run reads them.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -21,22 +19,21 @@ from docmind_lab.core.alternative_catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.experiments.crash_test.checkpointers import OpenedSaver
 from docmind_lab.experiments.crash_test.observation import Ending, Journal, Promise
 from docmind_lab.experiments.crash_test.probes import ProbedEndpoints, ProbedModel, ProbeSaver, ProbeStore
-from docmind_lab.experiments.examination import Bench, Trial
+from docmind_lab.experiments.examination import Bench, Examined, Trial
 from docmind_lab.services.plan import Chunk, Headers
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.virtual_door import VirtualDoor
 from docmind_lab.systems.base.workload_kind import OWN_PREFIX
-from docmind_lab.systems.own import GraphInput, Inputs, graph_named, load_graph, own_graph
+from docmind_lab.systems.own import GraphInput, graph_named, load_graph
 from docmind_lab.systems.own.inputs import inputs_named
 from docmind_lab.systems.own.making import simulated_while_made
 from docmind_lab.systems.own.references import AGENT_PREFIX, AnyGraph, compile_graph, is_maker, load_object
 from docmind_lab.systems.own.run_settings import store_for_run
 
 DURABILITIES: Final = ("sync", "async", "exit")
-_DURABILITY_KEY: Final = "__pregel_durability"
+DURABILITY_KEY: Final = "__pregel_durability"
 
 SaverMaker = Callable[..., Any]
 """Makes a checkpointer; with a parameter, in the folder that it is given. It may be async."""
@@ -66,32 +63,37 @@ class Subject:
     @classmethod
     def of(
         cls,
-        graph: Any,
-        inputs: Inputs,
+        examined: Examined,
+        seed: int = 7,
         *,
         checkpointer: str | SaverMaker | None = None,
-        context: Any = None,
-        config: Mapping[str, Any] | None = None,
-        resume: Sequence[Any] = (),
-        endpoints: str | os.PathLike[str] | None = None,
-        **options: Any,
+        durability: str = "async",
     ) -> Subject:
-        """Check a graph, its inputs and what its runs are given, as `crash_test` takes them.
+        """Check a graph and what its runs are given, as `crash_test` takes them.
 
         Raises: ConfigurationError for a value that cannot be used.
         """
-        durability, deadline_key = options.get("durability", "async"), options.get("deadline_key", DEADLINE_KEY)
+        graph = examined.graph
+        if graph.store is not None:
+            raise ConfigurationError("store: a crash test watches the graph's own store; leave store out")
         if durability not in DURABILITIES:
             raise ConfigurationError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
-        if len(resume) > 1:
+        if len(graph.resume) > 1:
             raise ConfigurationError(
                 "resume: a resumed run cannot tell which of several answers is next; give one at most"
             )
-        of_runs: dict[str, Any] = {"context": context, "config": config, "resume": resume, "endpoints": endpoints}
-        own = own_graph(graph, inputs, deadline_key=deadline_key, **of_runs)
-        _register_makers(own.workload, graph, None if isinstance(checkpointer, str) else checkpointer)
-        options["checkpointer"] = checkpointer if isinstance(checkpointer, str) else ""
-        return cls(own.workload, own.corpus, inputs_named(own.corpus), **options)
+        own, reference = examined.names, checkpointer if isinstance(checkpointer, str) else ""
+        _register_makers(own.workload, graph.graph, checkpointer)
+        return cls(
+            own.workload,
+            own.corpus,
+            inputs_named(own.corpus),
+            examined.latencies,
+            seed,
+            graph.deadline_key,
+            durability,
+            reference,
+        )
 
 
 def _register_makers(workload: str, graph: Any, checkpointer: Any) -> None:
@@ -126,7 +128,7 @@ class CrashBench(Bench):
     def __init__(self, subject: Subject) -> None:
         super().__init__(subject.workload, subject.corpus, profile=subject.profile, seed=subject.seed)
         self.subject = subject
-        self._questions = {one.id: one for one in subject.inputs}
+        self.questions = {one.id: one for one in subject.inputs}
         self._known: dict[tuple[object, ...], Any] = {}
         # What the user's next message came to, by the thread that it was sent to.
         self.asked: dict[tuple[object, ...], tuple[Ending, tuple[str, ...]]] = {}
@@ -148,10 +150,6 @@ class CrashBench(Bench):
             return "none"
         is_of_loop = parse_alternatives(trial.alternative)[0].node_mode == "async"
         return "steps" if is_of_loop and not self.kind.async_only else "quiet"
-
-    def question(self, trial: Trial) -> GraphInput:
-        """Return the input of a trial."""
-        return self._questions[trial.question_id]
 
     def door(self, trial: Trial, journal: Journal) -> VirtualDoor:
         """Return the simulated services of a trial, watched."""
@@ -188,24 +186,12 @@ class CrashBench(Bench):
         with simulated_while_made():
             if maker is not None:
                 return compile_graph(maker, self._reference)
-            if self._is_made_anew:
+            # A reference to what makes the graph when it is called, and needs nothing for it.
+            is_of_object = ":" in self._reference and not self._reference.startswith(AGENT_PREFIX)
+            if is_of_object and is_maker(load_object(self._reference)):
                 return load_graph(self._reference)
         return graph_named(self.workload)
 
     @property
     def _reference(self) -> str:
         return self.workload.removeprefix(OWN_PREFIX).partition("?")[0]
-
-    @functools.cached_property
-    def _is_made_anew(self) -> bool:
-        """Whether the reference names what makes the graph when it is called, and needs nothing for it."""
-        is_agent = self._reference.startswith(AGENT_PREFIX)
-        return ":" in self._reference and not is_agent and is_maker(load_object(self._reference))
-
-    def opened_saver(self) -> OpenedSaver:
-        """Return what opens the checkpointer of one trial. Raises: ConfigurationError for a reference to none."""
-        return OpenedSaver(saver_maker(self.subject))
-
-    def config(self) -> dict[str, Any]:
-        """Return what every run is configured with."""
-        return {"configurable": {_DURABILITY_KEY: self.subject.durability}}

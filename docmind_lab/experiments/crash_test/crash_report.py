@@ -16,7 +16,7 @@ from docmind_lab.core.text import count_of
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Judgement
 from docmind_lab.experiments.crash_test.observation import FIRST, RESUMED, Observation
 from docmind_lab.experiments.examination import Trial
-from docmind_lab.findings.finding import Block, Code, Finding, MakesFinding
+from docmind_lab.findings.finding import Block, Code, Finding, MakesFinding, after_interrupt
 
 # Lines of a timeline before and after the cut.
 _BEFORE, _AFTER = 6, 14
@@ -29,7 +29,7 @@ class Violation(MakesFinding):
     alternatives: those under which it shows; "kill" for a process that is killed. trials: in how many trials it shows.
     trial: the one with the smallest input and the earliest cut; `graph_input` is its input. timeline: that trial, a
     line for each thing that happened around its cut. is_left: whether the alternative promises nothing of the kind, so
-    that it is no defect.
+    that it is no defect. remedy: what mends it, and what became of the trial with it; empty where none is known.
     """
 
     invariant: str
@@ -41,6 +41,7 @@ class Violation(MakesFinding):
     evidence: str
     timeline: tuple[str, ...]
     is_left: bool = False
+    remedy: str = ""
 
     def pytest_function(self, graph: str, seed: int, options: Mapping[str, Any]) -> str:
         """Return a test that repeats the violation, and fails while it is there. options: of `cut_at`, by name."""
@@ -61,10 +62,11 @@ class Violation(MakesFinding):
         """Return what does not hold, where, what shows it, and the timeline."""
         trial = self.trial
         cut = "killed" if trial.is_kill else f"{trial.alternative}, deadline"
-        words = (
+        words: tuple[Block, ...] = (
             f"{self.what} ({', '.join(self.alternatives)}; {count_of(self.trials, 'trial')})",
             f"input {trial.question_id}, {cut} at {trial.decision_timeout_s:.6f} s",
             self.evidence,
+            *([f"Remedy: {self.remedy}"] if self.remedy else []),
             tuple(line.strip() for line in self.timeline),
         )
         numbers = {
@@ -76,6 +78,7 @@ class Violation(MakesFinding):
             "alternative": trial.alternative,
             "at_s": trial.decision_timeout_s,
             "evidence": self.evidence,
+            "remedy": self.remedy,
             "timeline": list(self.timeline),
         }
         return Finding(words, numbers)
@@ -115,7 +118,7 @@ class CrashReport(MakesFinding):
     invariant → in how many trials it was judged. trials: how many runs were cut. notes: what a reader should know of
     the measurement. options: further arguments of `cut_at` that repeat a trial. verdicts: one row for each trial and
     invariant: input_id, alternative, at_s (virtual seconds), invariant, status ("holds", "broken", "left" or
-    "not judged") and what is wrong.
+    "not judged") and what is wrong. interrupted: how many trials of how many are finished; empty where all are.
     """
 
     graph: str
@@ -128,6 +131,7 @@ class CrashReport(MakesFinding):
     seed: int = 7
     options: Mapping[str, Any] = field(default_factory=dict)
     verdicts: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False)
+    interrupted: str = ""
 
     @property
     def holds(self) -> bool:
@@ -142,7 +146,7 @@ class CrashReport(MakesFinding):
 
     def finding(self) -> Finding:
         """Return each violation with its test, what is left, the invariants, and how much was tried."""
-        words: list[Block] = [self._summary()]
+        words: list[Block] = [after_interrupt(self.interrupted, self._summary())]
         for number, violation in enumerate(self.findings, 1):
             what, *rest = violation.finding().words
             test = violation.pytest_function(self.graph, self.seed, self.options)
@@ -168,6 +172,12 @@ class CrashReport(MakesFinding):
             "seed": self.seed,
         }
         return Finding(tuple(words), numbers)
+
+    def as_shown(self) -> Finding:
+        """Return the same, all that does not hold first, with its remedies."""
+        title, *words = self.finding().words
+        found = (f"{each.finding().title}{f'; {each.remedy}' if each.remedy else ''}" for each in self.findings)
+        return Finding((title, tuple(found), *words))
 
     def _summary(self) -> str:
         trials = count_of(self.trials, "trial")

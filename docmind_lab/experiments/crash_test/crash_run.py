@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import json
 import math
-import threading
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,25 +19,23 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.errors import ConfigurationError, GraphError, SimulationStalled
 from docmind_lab.core.keywords import answers_wrong_names
-from docmind_lab.experiments.batch.cell_run import Progress, compute_cells
-from docmind_lab.experiments.batch.cells import CellOutcome
+from docmind_lab.core.progress import Interrupted, Progress, shows_progress
+from docmind_lab.experiments.batch.cell_run import compute_cells
+from docmind_lab.experiments.batch.cells import ONE_AT_A_TIME, CellResult
 from docmind_lab.experiments.batch.workers import InThisProcess, Workers, workers_for
-from docmind_lab.experiments.comparison.own_graph import Examined, require_whole_budget
+from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.crash_test.crash_bench import CrashBench, SaverMaker, Subject, saver_maker
 from docmind_lab.experiments.crash_test.crash_report import Coverage, CrashReport, Violation, plain_input, timeline_of
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Judgement, Reference, judge
 from docmind_lab.experiments.crash_test.observation import Observation
 from docmind_lab.experiments.crash_test.trial import observe
-from docmind_lab.experiments.examination import KILL, Trial
+from docmind_lab.experiments.examination import KILL, Examined, Trial, names_in
 from docmind_lab.experiments.world_options import World
-from docmind_lab.systems.kinds import workload_kind
 from docmind_lab.systems.own import GraphInput, graph_named
+from docmind_lab.systems.workload_by_name import workload_kind
 
 _TRIALS_PER_CELL = 6
-
-# Virtual time belongs to a process as a whole.
-_one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -48,28 +47,21 @@ class _Cell:
     trials: tuple[Trial, ...]
 
 
-@dataclass(frozen=True)
-class _CellResult(CellOutcome):
-    """What the trials of a cell showed."""
-
-    observations: tuple[Observation, ...] = ()
-
-
-def _run_cell(cell: _Cell, attempt: int = 1) -> _CellResult:
+def _run_cell(cell: _Cell, attempt: int = 1) -> CellResult[Observation]:
     """Carry out the trials of a cell, one after the other. attempt: counts, as in `run_cell`."""
     observations: list[Observation] = []
-    with _one_at_a_time:
+    with ONE_AT_A_TIME:
         for trial in cell.trials:
             try:
                 observations.append(observe(_bench_of(cell.subject), trial))
             except SimulationStalled as error:
                 why = str(error).partition("\n")[0]
                 if attempt == 1 and len(cell.trials) > 1:
-                    return _CellResult(cell.id, stalled=why)
+                    return CellResult(cell.id, stalled=why)
                 rest = cell.trials[len(observations) :]
                 observations += [Observation(each, not_judged=why) for each in rest]
                 break
-    return _CellResult(cell.id, tuple(observations))
+    return CellResult(cell.id, tuple(observations))
 
 
 @functools.lru_cache(maxsize=1)
@@ -78,29 +70,18 @@ def _bench_of(subject: Subject) -> CrashBench:
     return CrashBench(subject)
 
 
-def observe_all(
-    subject: Subject,
-    trials: Sequence[Trial],
-    workers: Workers,
-    done: Callable[[int], None] = lambda count: None,
-) -> Iterator[Observation]:
-    """Yield what each trial showed, as it is done.
-
-    done: called with the number of trials that were just done.
-
-    Raises: what a trial raises that cannot be carried out at all.
-    """
+def observe_all(subject: Subject, trials: Sequence[Trial], workers: Workers) -> Iterator[Observation]:
+    """Yield what each trial showed, as it is done. Raises: what a trial raises that cannot be carried out at all."""
     chunks = [tuple(trials[at : at + _TRIALS_PER_CELL]) for at in range(0, len(trials), _TRIALS_PER_CELL)]
     cells = {f"{number:05}": _Cell(f"{number:05}", subject, chunk) for number, chunk in enumerate(chunks)}
-    for result in compute_cells(cells.values(), _run_cell, _CellResult, workers):
+    for result in compute_cells(cells.values(), _run_cell, workers):
         trials_of = cells[result.cell_id].trials
         if isinstance(result.error, SimulationStalled):
             why = str(result.error).partition("\n")[0]
             yield from (Observation(trial, not_judged=why) for trial in trials_of)
         elif result.error is not None:
             raise result.error
-        yield from result.observations
-        done(len(trials_of))
+        yield from result.measured
 
 
 _VERDICT_COLUMNS: Final = ["input_id", "alternative", "at_s", "invariant", "status", "what"]
@@ -116,24 +97,29 @@ _Shown = tuple[Observation, Judgement]
 
 @dataclass(frozen=True)
 class _Plan:
-    """Everything that is tried. references: by undisturbed trial. points: all of a place; tried: some of them."""
+    """Everything that is tried. references: by undisturbed trial. points: all of a place; tried: some of them.
+
+    repairs: whether threads are mended before anybody goes on with them.
+    """
 
     subject: Subject
     places: tuple[Place, ...]
     references: Mapping[Trial, Reference]
     points: Mapping[Place, list[CutPoint]]
     tried: Mapping[Place, list[CutPoint]]
+    repairs: bool = False
 
     def trials(self) -> list[Trial]:
         """Return the trials."""
         return [
-            Trial(alternative, point.at_s, input_id)
+            Trial(alternative, point.at_s, input_id, repairs=self.repairs)
             for input_id, alternative in self.places
             for point in self.tried[input_id, alternative]
         ]
 
 
 @answers_wrong_names
+@shows_progress("runs", "cutting")
 def crash_test(
     system: Any,
     *,
@@ -143,6 +129,7 @@ def crash_test(
     seed: int = 7,
     checkpointer: str | SaverMaker | None = None,
     durability: str = "async",
+    repair: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> CrashReport:
@@ -160,62 +147,84 @@ def crash_test(
         checkpointer: A function that makes the checkpointer of one trial, or a reference to it; None for the graph's
             own, or one in memory where it has none.
         durability: When LangGraph writes checkpoints: "sync", "async" or "exit".
+        repair: Whether a thread is mended by `repair` after the cut, before it is resumed and before the user's next
+            message. Without it, a finding that this mends says so, and its trial is tried with it.
         workers: Number of processes; None for one on each core, where that is worth it.
-        progress: Called with (done, all) runs.
+        progress: Called with (done, all) runs. None draws a bar, from 2 s on.
 
     Returns:
-        The report.
+        The report. Interrupted, that of the finished trials, and its first line says so.
 
     Raises:
         ConfigurationError: A value cannot be used.
         NotSimulated: The graph leaves virtual time; it says what for.
         GraphError: The graph fails without any deadline.
+        KeyboardInterrupt: It was interrupted before any trial was finished.
     """
     if runs is not None and runs < 1:
         raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
     examined = Examined.of(system, world)
-    graph, of_runs = examined.graph.graph, examined.graph.of_runs
-    if of_runs.pop("store") is not None:
-        raise ConfigurationError("store: a crash test watches the graph's own store; leave store out")
-    subject = Subject.of(
-        graph,
-        examined.graph.inputs,
-        checkpointer=checkpointer,
-        durability=durability,
-        deadline_key=examined.graph.deadline_key,
-        profile=examined.latencies,
-        seed=seed,
-        endpoints=examined.endpoints,
-        **of_runs,
-    )
+    subject = Subject.of(examined, seed, checkpointer=checkpointer, durability=durability)
     names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only)
-    # Each input runs undisturbed under every alternative, and once as its control; then its cuts are known.
-    done, runs_known = 0, len(subject.inputs) * (len(names) + 1)
+    done, asked = itertools.count(1), 0
 
-    def note(count: int) -> None:
-        nonlocal done
-        done += count
-        if progress is not None:
-            progress(done, runs_known)
+    def observe(trials: Sequence[Trial]) -> Iterator[Observation]:
+        nonlocal asked
+        asked += len(trials)
+        for observation in observe_all(subject, trials, pool):
+            if progress is not None:
+                progress(next(done), asked)
+            yield observation
 
-    with _workers(subject, checkpointer, workers) as pool:
-        observe = functools.partial(observe_all, subject, workers=pool, done=note)
-        plan = _plan(subject, names, runs, observe)
-        runs_known += len(plan.trials())
-        observations = list(observe(plan.trials()))
-    return _report(
-        graph if isinstance(graph, str) else str(graph_named(subject.workload).get_name()), plan, observations
-    )
+    observations: list[Observation] = []
+    tried: dict[Trial, Sequence[Judgement]] = {}
+    interrupted = ""
+    try:
+        with _workers(subject, checkpointer, workers) as pool:
+            plan = dataclasses.replace(_plan(subject, names, runs, observe), repairs=repair)
+            for each in observe(plan.trials()):
+                observations.append(each)
+            report = _report(examined.called, plan, observations)
+            again = [] if repair else [_mended(each) for each in report.findings if each.invariant == "conversation"]
+            tried |= {each.trial: judge(each, plan.references[each.trial.undisturbed]) for each in observe(again)}
+    except KeyboardInterrupt:
+        if not observations:
+            raise Interrupted("no trial was finished") from None
+        report = _report(examined.called, plan, observations)
+        interrupted = f"{len(observations)} of {len(plan.trials())} trials"
+    findings = tuple(dataclasses.replace(each, remedy=_remedy(each, tried)) for each in report.findings)
+    return dataclasses.replace(report, findings=findings, interrupted=interrupted)
+
+
+def _mended(finding: Violation) -> Trial:
+    """Return the trial that shows a finding, with its thread mended."""
+    return dataclasses.replace(finding.trial, repairs=True)
+
+
+def _remedy(finding: Violation, tried: Mapping[Trial, Sequence[Judgement]]) -> str:
+    """Return what mends a finding, and what became of its trial with it; empty where no remedy is known.
+
+    tried: the judgements on trials whose thread was mended.
+    """
+    if finding.invariant == "effects" and finding.what.endswith(("twice", "times")):
+        tool = re.search(r"\(tool (.+)\)", finding.what)
+        wrapped = f"wrap the tool in dl.once ({tool[1]}), or " if tool else ""
+        return f"{wrapped}give the effect an idempotency key"
+    judgements = tried.get(_mended(finding))
+    if judgements is None:
+        return ""
+    words = "mend the thread before anybody goes on with it: dl.repair(graph, config), or result.repair()"
+    broken = [each.what for each in judgements if each.status == "broken"]
+    if broken or all(each.status == "not judged" for each in judgements):
+        return f"{words}; tried on this trial, it does not help: {', '.join(broken) or judgements[0].evidence}"
+    return f"{words}; tried on this trial, every invariant holds with it"
 
 
 def _alternatives(written: str | None, *, async_only: bool) -> list[str]:
-    default = f"A,C,E,{KILL}" if async_only else f"A,D,E,{KILL}"
-    names = [name.strip() for name in (default if written is None else written).split(",") if name.strip()]
+    names = names_in(written, f"A,C,E,{KILL}" if async_only else f"A,D,E,{KILL}")
     for name in names:
         if name != KILL:
             require_whole_budget(parse_alternatives(name))
-    if not names:
-        raise ConfigurationError(f"alternatives: name at least one, such as {default}")
     # In its own place, whatever the order: the first alternative is what the undisturbed runs are held against.
     return [*(name for name in names if name != KILL), *([KILL] if KILL in names else [])]
 
@@ -289,6 +298,8 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation]) -> Cra
     }
     if endpoints := workload_kind(subject.workload).endpoints:
         options["endpoints"] = endpoints
+    if plan.repairs:
+        options["repair"] = True
     return CrashReport(
         graph,
         tuple(finding for finding in findings if not finding.is_left),

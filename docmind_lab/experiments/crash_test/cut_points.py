@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,13 +20,12 @@ class CutPoint:
     """An instant at which a run can be cut.
 
     kinds: what begins or ends there, such as "request begins"; more than one where they coincide. side: "before", "at"
-    or "after". what: the first of what happens there, in words.
+    or "after".
     """
 
     at_s: float
     kinds: tuple[str, ...]
     side: str
-    what: str
 
 
 def cut_points(undisturbed: Observation) -> list[CutPoint]:
@@ -34,16 +34,16 @@ def cut_points(undisturbed: Observation) -> list[CutPoint]:
     Each instant is there three times: just before, at, and just after. The caller was told at the last of them.
     """
     told_at_s = math.inf if undisturbed.told_at_s is None else undisturbed.told_at_s
-    at: dict[float, dict[str, str]] = {}
+    at: dict[float, set[str]] = {}
     for mark in undisturbed.of(FIRST):
         if mark.at_s <= told_at_s:
-            at.setdefault(round(mark.at_s, _DIGITS), {}).setdefault(f"{mark.kind} {mark.edge}".rstrip(), str(mark))
+            at.setdefault(round(mark.at_s, _DIGITS), set()).add(f"{mark.kind} {mark.edge}".rstrip())
     points: dict[float, CutPoint] = {}
     for instant, kinds in sorted(at.items()):
         for side, by_s in (("at", 0.0), ("before", -BESIDE_S), ("after", BESIDE_S)):
             at_s = round(instant + by_s, _DIGITS)
             if at_s > 0 and (side == "at" or at_s not in points):
-                points[at_s] = CutPoint(at_s, tuple(sorted(kinds)), side, next(iter(kinds.values())))
+                points[at_s] = CutPoint(at_s, tuple(sorted(kinds)), side)
     return [points[at_s] for at_s in sorted(points)]
 
 
@@ -72,8 +72,4 @@ def in_turn(points: Sequence[CutPoint], most: int | None) -> list[CutPoint]:
 
 def kinds_of(points: Iterable[CutPoint]) -> dict[str, int]:
     """Count the points of each kind."""
-    counted: dict[str, int] = {}
-    for point in points:
-        for kind in point.kinds:
-            counted[kind] = counted.get(kind, 0) + 1
-    return dict(sorted(counted.items()))
+    return dict(sorted(Counter(kind for point in points for kind in point.kinds).items()))

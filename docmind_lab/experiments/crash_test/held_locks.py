@@ -29,13 +29,6 @@ def held_locks(graph: AnyGraph) -> dict[str, Any]:
     return locks
 
 
-def release_lock(lock: Any) -> bool:
-    """Release a lock that nobody will release any more; return whether that was possible."""
-    with contextlib.suppress(Exception):
-        lock.release()
-    return not _is_held(lock)
-
-
 def _functions_of(graph: AnyGraph) -> Iterator[Any]:
     for node in graph.nodes.values():
         inner = without_wrappers(node.bound)

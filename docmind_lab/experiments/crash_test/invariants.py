@@ -72,7 +72,11 @@ def judge(observation: Observation, reference: Reference) -> tuple[Judgement, ..
     """Return the judgement on each invariant in one trial."""
     if observation.not_judged:
         return tuple(Judgement(name, "not judged", evidence=observation.not_judged) for name in INVARIANTS)
-    return tuple(judge_one(observation, reference) for judge_one in _JUDGES)
+    judges = (
+        *(_judge_begins, _judge_conversation, _judge_resume),
+        *(_judge_effects, _judge_checkpoint, _judge_leftovers),
+    )
+    return tuple(judge_one(observation, reference) for judge_one in judges)
 
 
 def _status_of(observation: Observation, kind: str) -> Status:
@@ -180,6 +184,9 @@ def _judge_resume(observation: Observation, reference: Reference) -> Judgement:
         has_no_end = resumed.outcome == "no end"
         what = "the resumed run has no end" if has_no_end else f"the resumed run ends {resumed.outcome}"
         return Judgement("resume", "broken", what, resumed.error)
+    if observation.last.calls_cut:
+        # What the model makes of calls that were cut is its own.
+        return Judgement("resume", "holds")
     reached, wanted = _answer(observation.last, reference), _answer(usual.saved, reference)
     if reached == wanted:
         return Judgement("resume", "holds")
@@ -225,7 +232,8 @@ def _judge_effects(observation: Observation, reference: Reference) -> Judgement:
             evidence = f"{count} times without a common idempotency key; an undisturbed run does it {usually}"
             return Judgement("effects", "broken", f"{what} is done {times}", evidence, at_s)
     ended = observation.resumed or observation.first
-    if ended.outcome == "answered" and not observation.saved.error:
+    # A thread whose calls were cut says so of them.
+    if ended.outcome == "answered" and not observation.saved.error and not observation.last.calls_cut:
         for what, count in usual.items():
             if done[what] < count and _of_place(done, what) < _of_place(usual, what):
                 claim = f"{done[what]} times, and the run says that it is done"
@@ -237,13 +245,3 @@ def _judge_effects(observation: Observation, reference: Reference) -> Judgement:
 def _of_place(effects: dict[str, int], what: str) -> int:
     place = what.partition("/")[0]
     return sum(count for name, count in effects.items() if name.partition("/")[0] == place)
-
-
-_JUDGES = (
-    _judge_begins,
-    _judge_conversation,
-    _judge_resume,
-    _judge_effects,
-    _judge_checkpoint,
-    _judge_leftovers,
-)

@@ -147,7 +147,8 @@ class Saved:
     """A thread as its checkpointer has it.
 
     pending: nodes that are to run next. values: key of the state → its value in a form that can be compared. error: why
-    it cannot be read; empty if it can. interrupts: how many wait for an answer.
+    it cannot be read; empty if it can. interrupts: how many wait for an answer. calls_cut: the tools whose results say
+    that they were cut.
     """
 
     is_there: bool = False
@@ -155,6 +156,7 @@ class Saved:
     values: Mapping[str, str] | None = None
     error: str = ""
     interrupts: int = 0
+    calls_cut: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -56,16 +56,16 @@ class ProbeSaver(PassingSaver):
         """Watch another checkpointer from now on."""
         self.inner, self.serde = inner, inner.serde
 
-    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
+    def pass_on(self, operation: str, *arguments: Any, **options: Any) -> Any:
         """Pass an operation on, marked if it writes."""
         return finish(self._steps(operation, *arguments, **options))
 
-    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
-        """`passed`, of an async operation."""
+    async def pass_on_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
+        """`pass_on`, of an async operation."""
         return await afinish(self._steps(operation, *arguments, **options))
 
     def _steps(self, operation: str, *arguments: Any, **options: Any) -> Steps[Any]:
-        forms = (super().passed, super().passed_async)
+        forms = (super().pass_on, super().pass_on_async)
         passing = Operation(*(functools.partial(form, operation, *arguments, **options) for form in forms))
         return _written(self._journal, *_put_by(operation, *arguments), passing)
 

@@ -24,11 +24,13 @@ from langchain_core.runnables import RunnableConfig
 
 from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.bound import copy_with
+from docmind_lab.alternatives.enforcement.repaired_threads import arepair, repair
+from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, SimulationError, SimulationStalled
-from docmind_lab.experiments.crash_test.checkpointers import SavedThread, read_thread
-from docmind_lab.experiments.crash_test.crash_bench import CrashBench
-from docmind_lab.experiments.crash_test.held_locks import held_locks, release_lock
+from docmind_lab.experiments.crash_test.checkpointers import OpenedSaver, SavedThread, read_thread
+from docmind_lab.experiments.crash_test.crash_bench import DURABILITY_KEY, CrashBench, saver_maker
+from docmind_lab.experiments.crash_test.held_locks import held_locks
 from docmind_lab.experiments.crash_test.observation import (
     ASKED,
     FIRST,
@@ -99,7 +101,7 @@ class _TrialRun:
 
     def __init__(self, bench: CrashBench, trial: Trial) -> None:
         self.bench, self.trial = bench, trial
-        self.question: GraphInput = bench.question(trial)
+        self.question: GraphInput = bench.questions[trial.question_id]
         self.clock = VirtualClock(
             horizon_s=3 * (LONG_S + SETTLE_S) + _SPARE_S + _LATER_S,
             stall_after_s=_STALL_AFTER_S,
@@ -111,7 +113,7 @@ class _TrialRun:
         self.graph: AnyGraph
         self.thread_id = f"crash-{trial.question_id}-{trial.alternative}"
         self._files: Callable[[], list[str]] = list
-        self._opened = bench.opened_saver()
+        self._opened = OpenedSaver(saver_maker(bench.subject))
         self._recorders: dict[str, Recorder] = {}
         self._snapshots: dict[str, Snapshot] = {}
         self._asks: Any = None
@@ -155,28 +157,24 @@ class _TrialRun:
             if self.clock.now() < self.trial.decision_timeout_s:
                 raise
             ended = None
-        for name, lock in held_locks(self.graph).items():
-            if name not in held_before:
-                release_lock(lock)  # a new process has its own
+        self._release_locks(held_before)  # a new process has its own
         self.journal.dead_from_s, self.clock.horizon_s = math.inf, full_s
         first = ended or Ending("killed", told_at_s=self.trial.decision_timeout_s)
-        return self.clock.run(self._go_on_after_kill, first)
 
-    def _go_on_after_kill(self, first: Ending) -> Observation:
-        self._opened.open_again(self._probe)
-        return self._go_on(first, ())
+        def go_on() -> Observation:
+            self._opened.open_again(self._probe)
+            return self._go_on(first, ())
+
+        return self.clock.run(go_on)
 
     def _until_killed(self, at_s: float) -> Ending | None:
         """Run until the instant of the kill; return the ending of a run that was over before."""
         self._opened.open(self._probe)
-        future = self._start(FIRST, self._inputs(), LONG_S)
-        with contextlib.suppress(FutureTimeoutError):
-            outcome, told_at_s = future.result(timeout=max(0.0, at_s - self.clock.now()))
+        ended = self._ended(FIRST, self._inputs(), LONG_S, max(0.0, at_s - self.clock.now()))
+        if ended is not None:
             self.clock.sleep(max(0.0, at_s - self.clock.now()))
-            self._take_snapshot(FIRST)
-            return _ending(outcome, told_at_s)
         self._take_snapshot(FIRST)
-        return None
+        return ended
 
     def _first(self) -> Ending:
         if self.trial.is_control:
@@ -185,10 +183,13 @@ class _TrialRun:
         return self._run(FIRST, self._inputs(), limit_s)
 
     def _go_on(self, first: Ending, leftovers: tuple[Leftover, ...]) -> Observation:
-        """Resume the thread, ask on in a copy of it, and put everything together."""
+        """Resume the thread, ask on in a copy of it, and put everything together; of a trial that repairs, mended."""
         if self._missing is not None:
             raise self._missing
         thread, saved = self._read()
+        if self.trial.repairs and thread is not None and not saved.interrupts:
+            self._repair(self.graph, self.thread_id)
+            thread, _ = self._read()
         resumed = completed = None
         if not saved.error and first.outcome != "answered" and not saved.interrupts:
             # Also where no node is said to be next: writes that are not in a checkpoint yet may lead to one.
@@ -214,6 +215,15 @@ class _TrialRun:
             promise=self.bench.promise(self.trial),
         )
 
+    def _repair(self, graph: AnyGraph, thread_id: str, *, drops_interrupts: bool = False) -> None:
+        """Mend a thread, by a process that goes on with it."""
+        self.journal.part = RESUMED
+        config: RunnableConfig = {"configurable": {"thread_id": thread_id}}
+        if self.bench.kind.async_only:
+            shared_loop().run(arepair(graph, config, drops_interrupts=drops_interrupts))
+        else:
+            repair(graph, config, drops_interrupts=drops_interrupts)
+
     @property
     def _probe(self) -> ProbeSaver:
         return cast(ProbeSaver, self.graph.checkpointer)
@@ -226,7 +236,7 @@ class _TrialRun:
         if thread is None or "messages" not in self.graph.channels:
             return None
         node_mode = self.bench.alternative(self.trial).node_mode
-        key = (self.trial.question_id, node_mode, thread.content)
+        key = (self.trial.question_id, node_mode, self.trial.repairs, thread.content)
         if key not in self.bench.asked:
             ending = self._ask(thread)
             words = tuple(words for part, words in self.journal.refusals if part == ASKED)
@@ -239,6 +249,9 @@ class _TrialRun:
     def _ask(self, thread: SavedThread) -> Ending:
         """Send the user's next message to a copy of the thread as the cut run had left it."""
         self._asks = copy_with(type(self.graph), self.graph, checkpointer=thread.copied(ASKED))
+        if self.trial.repairs:
+            # Who goes on without an answer to what the thread waits for drops that.
+            self._repair(self._asks, ASKED, drops_interrupts=True)
         inputs = {**self._inputs(), "messages": [HumanMessage(NEXT_MESSAGE, id="next")]}
         return self._run(ASKED, inputs, LONG_S)
 
@@ -249,17 +262,15 @@ class _TrialRun:
     # ---- one run of the graph
 
     def _run(self, part: str, inputs: Any, limit_s: float) -> Ending:
-        future = self._start(part, inputs, limit_s)
-        ending = Ending("no end")
-        with contextlib.suppress(FutureTimeoutError):
-            outcome, told_at_s = future.result(timeout=limit_s + LONG_S if self.trial.is_cut else LONG_S + SETTLE_S)
-            ending = _ending(outcome, told_at_s)
+        within_s = limit_s + LONG_S if self.trial.is_cut else LONG_S + SETTLE_S
+        ending = self._ended(part, inputs, limit_s, within_s) or Ending("no end")
         # What begins late in a thread of nobody's is seen too, so the whole time is waited for.
         self.clock.sleep(SETTLE_S)
         self._take_snapshot(part)
         return ending
 
-    def _start(self, part: str, inputs: Any, limit_s: float) -> Future[tuple[Outcome, float | None]]:
+    def _ended(self, part: str, inputs: Any, limit_s: float, within_s: float) -> Ending | None:
+        """Run the graph with a limit, and return how that ended; None if it had not within so many seconds."""
         self.journal.part = part
         graph = self.graph if part != ASKED else self._asks
         deadline = Deadline.after(limit_s, self.clock)
@@ -274,8 +285,9 @@ class _TrialRun:
                 with recording(recorder), recorder.work("caller"):
                     workload = self._workload(graph)
                     made = workload.runnable(recorder, self.question)
-                    config: Any = {"configurable": {"thread_id": thread_id}, "callbacks": [StepCallbacks(self.journal)]}
-                    runnable = made.with_config(cast(RunnableConfig, self.bench.config())).with_config(config)
+                    configurable: Any = {DURABILITY_KEY: self.bench.subject.durability, "thread_id": thread_id}
+                    config: Any = {"configurable": configurable, "callbacks": [StepCallbacks(self.journal)]}
+                    runnable = made.with_config(config)
                     outcome = alternative.run(runnable, inputs, deadline, recorder)
                     told_at_s = recorder.mark_returned()
                     workload.require_answered()
@@ -288,7 +300,9 @@ class _TrialRun:
                     returned.set_result((made_of, None))
 
         threading.Thread(target=call, name=_CALLER, daemon=True).start()
-        return returned
+        with contextlib.suppress(FutureTimeoutError):
+            return _ending(*returned.result(timeout=within_s))
+        return None
 
     def _workload(self, graph: AnyGraph) -> OwnWorkload:
         subject = self.bench.subject
@@ -299,20 +313,28 @@ class _TrialRun:
 
     def _leftovers(self, held_before: set[str]) -> tuple[Leftover, ...]:
         leftovers = [
-            Leftover(each.kind, _from_here(each.name), _from_here(each.where))
+            Leftover(each.kind, each.name.removeprefix(_HERE), each.where.removeprefix(_HERE))
             for each in self.clock.left_at_work()
             if each.thread != _CALLER
         ]
-        for name, lock in held_locks(self.graph).items():
-            if name not in held_before:
-                leftovers.append(Leftover("lock", name))
-                release_lock(lock)  # or the resumption would wait for it in real time
-        leftovers += [Leftover("temporary file", name) for name in sorted(map(_without_chance, self._files()))]
+        # Or the resumption would wait for them in real time.
+        leftovers += [Leftover("lock", name) for name in self._release_locks(held_before)]
+        # Without what is random in their names.
+        names = (f"{name[:3]}…{name[-4:] if '.' in name[-5:] else ''}" for name in self._files())
+        leftovers += [Leftover("temporary file", name) for name in sorted(names)]
         recorder = self._recorders[FIRST]
         for attempt in recorder.snapshot().attempts:
             if attempt.outcome == "open" and _is_request(attempt):
                 leftovers.append(Leftover("open request", attempt.call.role or attempt.call.kind))
         return tuple(leftovers)
+
+    def _release_locks(self, held_before: set[str]) -> list[str]:
+        """Release the locks that the run left behind, and return their names."""
+        left = {name: lock for name, lock in held_locks(self.graph).items() if name not in held_before}
+        for lock in left.values():
+            with contextlib.suppress(Exception):
+                lock.release()
+        return list(left)
 
     # ---- marks
 
@@ -364,16 +386,6 @@ def _no_words_of_the_dead() -> Iterator[None]:
 def _is_request(attempt: Attempt) -> bool:
     """Return whether an attempt is a request. A tool has one too that spans it, and sends nothing itself."""
     return attempt.call.kind != "tool" or bool(attempt.sent_at)
-
-
-def _from_here(place: str) -> str:
-    """Return a place in a file with the file's path from the working directory."""
-    return place.removeprefix(_HERE)
-
-
-def _without_chance(name: str) -> str:
-    """Return a temporary file's name without what is random in it."""
-    return f"{name[:3]}…{name[-4:] if '.' in name[-5:] else ''}"
 
 
 def _first_line(error: BaseException) -> str:

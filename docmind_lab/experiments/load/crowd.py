@@ -8,12 +8,12 @@ given up goes on beside those that come later, and competes with them, until its
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-import functools
 import gc
 import math
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar, cast
 
@@ -24,7 +24,6 @@ from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrd
 from docmind_lab.experiments.measurement.simulation import fixed_randomness, frozen_garbage
 from docmind_lab.network.openai_parameters import plain_parameters
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.services.slots import SlotQueue, Turn
 from docmind_lab.services.virtual_door import VirtualDoor
 from docmind_lab.systems.base.workload_kind import Workload
 from docmind_lab.virtual_time import VirtualClock
@@ -117,7 +116,7 @@ class _Crowd(Generic[Rows]):
 
         Raises: what the first query to fail raised; no further query begins then.
         """
-        callers = None if self._limit is None else Callers(self._limit, clock)
+        callers = None if self._limit is None else threading.Semaphore(self._limit)
         began_at = clock.now()
         threads: list[threading.Thread] = []
         for number, query in enumerate(queries):
@@ -134,51 +133,24 @@ class _Crowd(Generic[Rows]):
         if self._failures:
             raise self._failures[0]
 
-    def _run(self, number: int, query: Query, clock: Clock, began_at: float, callers: Callers | None) -> None:
+    def _run(
+        self, number: int, query: Query, clock: Clock, began_at: float, callers: threading.Semaphore | None
+    ) -> None:
         try:
             order = query.order
-            if callers is not None:
-                callers.wait_for_one(number)
-                freeing = _CallerFreeing(order.alternative, functools.partial(callers.free, number))
-                order = dataclasses.replace(order, alternative=cast(Alternative, freeing))
-            try:
-                measured = measure(order, self._workload, self._door, clock)
-            finally:
+            with contextlib.ExitStack() as until_answered:
                 if callers is not None:
-                    callers.free(number)
+                    callers.acquire()
+                    until_answered.callback(callers.release)
+                    freeing = _CallerFreeing(order.alternative, until_answered.close)
+                    order = dataclasses.replace(order, alternative=cast(Alternative, freeing))
+                measured = measure(order, self._workload, self._door, clock)
             self.rows[number] = self._keep(QueryResult(query, number, measured.started_at_s - began_at, measured))
         except Exception as error:  # noqa: BLE001 - raised again by the thread that waits for all
             self._failures.append(error)
         # At the ends of queries, whose order is the same in every repeat, so that garbage goes at the same instants.
         if (len(self.rows) + len(self._failures)) % _COLLECT_AFTER_ENDS == 0:
             gc.collect()
-
-
-class Callers:
-    """A fixed number of callers, and a first-come-first-served queue of queries for them. Safe to use from threads."""
-
-    def __init__(self, count: int, clock: Clock) -> None:
-        self._queue: SlotQueue[int] = SlotQueue(count)
-        self._clock = clock
-        self._lock = threading.Lock()
-        self._turns: dict[int, threading.Event] = {}
-
-    def wait_for_one(self, number: int) -> None:
-        """Wait until a caller takes this query."""
-        turn = threading.Event()
-        with self._lock:
-            self._turns[number] = turn
-            self._let_start(self._queue.arrive(number, self._clock.now()))
-        turn.wait()
-
-    def free(self, number: int) -> None:
-        """Free the caller of this query for the next one. A second call changes nothing."""
-        with self._lock:
-            self._let_start(self._queue.leave(number, self._clock.now()))
-
-    def _let_start(self, turns: Iterable[Turn[int]]) -> None:
-        for turn in turns:
-            self._turns.pop(turn.request).set()
 
 
 @dataclass(frozen=True)

@@ -13,37 +13,31 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal, get_type_hints
 
-import pandas as pd
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.errors import ConfigurationError, SimulationStalled
+from docmind_lab.core.progress import Interrupted, Progress, shows_progress
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers, workers_for
-from docmind_lab.experiments.batch.cell_run import Progress, compute_cells
-from docmind_lab.experiments.batch.cells import CellOutcome
-from docmind_lab.experiments.comparison.comparison import require_propagation
-from docmind_lab.experiments.comparison.virtual import simulated
+from docmind_lab.experiments.batch.cell_run import compute_cells
+from docmind_lab.experiments.batch.cells import CellResult
+from docmind_lab.experiments.comparison.comparison import require_propagation, simulated
+from docmind_lab.experiments.comparison.own_graph import faults_in
 from docmind_lab.experiments.load.crowd import run_crowd
 from docmind_lab.experiments.load.load_design import Arrivals, Constant, LoadCell, LoadDesign, Poisson, processes_of
-from docmind_lab.experiments.load.load_study import (
-    LoadStudy,
-    concat_queries,
-    concat_servings,
-    frames_of,
-    rows_of_query,
-)
+from docmind_lab.experiments.load.load_study import LoadStudy, QueryRows, rows_of_query
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
 from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 from docmind_lab.experiments.sweeps.study_design import explain
 from docmind_lab.findings.study import prepare_folder
 from docmind_lab.services.faults import Fault
 from docmind_lab.statistics.latency.profile import ProfileChoice, latency_profile
+from docmind_lab.systems.workload_by_name import workload_kind
 from docmind_lab.tables.manifest import MachineUse, manifest_of
 
 # The queue under study is the provider's. A pool that ran out of connections would be a second one in front of it. The
@@ -51,14 +45,7 @@ from docmind_lab.tables.manifest import MachineUse, manifest_of
 _CONNECTIONS = 1_000
 
 
-@dataclass(frozen=True)
-class LoadCellResult(CellOutcome):
-    """The tables of one crowd: a row for each query, and one for each request at the model server."""
-
-    queries: pd.DataFrame = field(default_factory=pd.DataFrame)
-    servings: pd.DataFrame = field(default_factory=pd.DataFrame)
-
-
+@shows_progress("queries", "offering")
 def run_load(
     arrivals: Sequence[float | Arrivals],
     *,
@@ -104,11 +91,11 @@ def run_load(
             decision timeout.
         workers: Processes; None for one on each core, or none for a few queries.
         out: Folder for the tables.
-        progress: Called with (done, all) queries as crowds are done.
+        progress: Called with (done, all) queries as crowds are done. None draws a bar, from 2 s on.
 
-    Interrupted, it raises KeyboardInterrupt after saving the finished crowds to `out`, if there is one.
+    Interrupted, it returns the study of the finished crowds, which are in `out` by then, if there is one.
     Raises: ConfigurationError for a value that cannot be used; SimulationError for a crowd that ends its worker twice;
-    SimulationStalled for one that left virtual time.
+    SimulationStalled for one that left virtual time; KeyboardInterrupt when no crowd was finished.
     """
     settings = settings or Settings()
     provider = latency_profile(profile, "local_gpu")
@@ -126,19 +113,13 @@ def run_load(
         horizon_factor=horizon_factor,
         warm_up_s=warm_up_s,
         router_injection=settings.agents.enable_router_injection if router_injection is None else router_injection,
-        faults=_faults(fault),
+        faults=faults_in(workload_kind(LoadDesign.workload), fault, is_own=False),
     )
     require_propagation(design.alternatives, settings)
     if name := live_endpoint_of(settings):
         raise ConfigurationError(f"{name}: load is offered to simulated services; leave it out")
     settings = settings.replaced(agents={"enable_router_injection": design.router_injection})
     return offer_load(design, settings, workers_for(design.total_queries, workers), out=out, progress=progress)
-
-
-def _faults(fault: str | Fault | Sequence[str | Fault]) -> tuple[Fault, ...]:
-    written = [fault] if isinstance(fault, str | Fault) else fault
-    parsed = (Fault.parse(each) if isinstance(each, str) else each for each in written)
-    return tuple(each for each in parsed if each.kind != "none")
 
 
 # ---- a `[load]` table of a study file
@@ -202,17 +183,18 @@ def offer_load(
 ) -> LoadStudy:
     """Compute the crowds of a design on workers, and return their study.
 
-    Raises: KeyboardInterrupt once what was done is saved; the error of a crowd that failed twice.
+    Interrupted, it returns the study of the finished crowds.
+    Raises: Interrupted without one; the error of a crowd that failed twice.
     """
     folder = None if out is None else prepare_folder(out)
     cells = list(design.cells())
     compute = functools.partial(run_load_cell, design, settings)
-    done: list[LoadCellResult] = []
-    interrupted: KeyboardInterrupt | None = None
+    done: list[CellResult[QueryRows]] = []
+    interrupted = ""
     use = MachineUse()
     try:
         # How long a crowd takes depends on the machine: none is given up for being slow.
-        with crew, contextlib.closing(compute_cells(cells, compute, LoadCellResult, crew, patience_s=math.inf)) as some:
+        with crew, contextlib.closing(compute_cells(cells, compute, crew, patience_s=math.inf)) as some:
             for result in some:
                 if result.error is not None:
                     raise result.error
@@ -220,27 +202,25 @@ def offer_load(
                 use.add_workers(result.cpu_s)
                 if progress is not None:
                     progress(len(done) * design.queries, design.total_queries)
-    except KeyboardInterrupt as error:
+    except KeyboardInterrupt:
         if not done:
-            raise
-        interrupted = error
+            raise Interrupted("no crowd was finished") from None
+        interrupted = f"{len(done)} of {len(cells)} crowds"
     complete = len(done) == len(cells)
     manifest = manifest_of(design.design(), settings, study_id=design.study_id, complete=complete)
+    manifest |= {"interrupted": interrupted} if interrupted else {}
     spent = {"cpu_s": sum(each.cpu_s for each in done), "machine_use": use.to_dict(len(done) * design.queries)}
-    queries = concat_queries(each.queries for each in done)
-    study = LoadStudy(queries, concat_servings(each.servings for each in done), manifest | spent)
+    study = LoadStudy.of((query for each in done for query in each.measured), manifest | spent)
     if folder is not None:
         study.save(folder)
-    if interrupted is not None:
-        raise interrupted
     return study
 
 
 # ---- a crowd, in a worker
 
 
-def run_load_cell(design: LoadDesign, settings: Settings, cell: LoadCell, attempt: int = 1) -> LoadCellResult:
-    """Run a crowd and return its tables; a crowd that left virtual time has none, and spoils its process.
+def run_load_cell(design: LoadDesign, settings: Settings, cell: LoadCell, attempt: int = 1) -> CellResult[QueryRows]:
+    """Run a crowd and return its rows; a crowd that left virtual time has none, and spoils its process.
 
     attempt: counts, for executors that take the same call for the same result. Raises: what a run raises.
     """
@@ -263,5 +243,5 @@ def run_load_cell(design: LoadDesign, settings: Settings, cell: LoadCell, attemp
     try:
         rows = run_crowd(queries, built.workload, door, keep=rows_of, callers=design.callers)
     except SimulationStalled as error:
-        return LoadCellResult(cell.id, stalled=f"of crowd {cell.id}: {error}")
-    return LoadCellResult(cell.id, *frames_of(rows), cpu_s=time.process_time() - started_s)
+        return CellResult(cell.id, stalled=f"of crowd {cell.id}: {error}")
+    return CellResult(cell.id, rows, cpu_s=time.process_time() - started_s)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -31,7 +31,7 @@ from docmind_lab.experiments.load.measures import (
     load_summary,
     replicate_measures,
 )
-from docmind_lab.findings.finding import Finding, MakesFinding
+from docmind_lab.findings.finding import Finding, MakesFinding, after_interrupt
 from docmind_lab.findings.study import files_of, prepare_folder, read_manifest, table_in
 from docmind_lab.tables.frames import to_frame, with_dtypes
 from docmind_lab.tables.records import CallRecord, RunRecord
@@ -114,38 +114,14 @@ def _serving(call: CallRecord, started_at_s: float, horizon_s: float) -> dict[st
     }
 
 
-def frames_of(rows: Sequence[QueryRows]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tables `queries` and `servings`, with their dtypes, in the order of the rows."""
-    loads = pd.DataFrame([row.load for row in rows], columns=list(QUERY_COLUMNS)).astype(dict(QUERY_COLUMNS))
-    servings = [serving for row in rows for serving in row.servings]
-    requests = pd.DataFrame(servings, columns=list(SERVING_COLUMNS)).astype(dict(SERVING_COLUMNS))
-    return pd.concat([to_frame("runs", [row.run for row in rows]), loads], axis=1), requests
-
-
-def concat_queries(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Concatenate `queries` tables, ordered by run, and restore their dtypes. Raises: RecordError for other tables."""
-    frame = _concatenate(frames)
-    missing = [name for name in QUERY_COLUMNS if name not in frame]
+def _typed(frame: pd.DataFrame, columns: Mapping[str, str]) -> pd.DataFrame:
+    """Return the columns of a frame with their dtypes. Raises: RecordError for a frame that lacks one."""
+    missing = [name for name in columns if name not in frame]
     if missing:
-        raise RecordError(f"queries has no column {', '.join(missing)}; it was not written by this package")
-    return pd.concat([with_dtypes("runs", frame), frame[list(QUERY_COLUMNS)].astype(dict(QUERY_COLUMNS))], axis=1)
-
-
-def concat_servings(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Concatenate `servings` tables, ordered by run, and restore their dtypes."""
-    frame = _concatenate(frames)
-    # Written before tokens were counted here.
-    return (frame if "tokens" in frame else frame.assign(tokens=NAN)).astype(dict(SERVING_COLUMNS))
-
-
-def _concatenate(frames: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    # Levels differ from cell to cell; as plain text they are united when the dtypes are set anew.
-    plain = [frame.astype(dict.fromkeys(frame.select_dtypes("category"), "str")) for frame in frames]
-    return pd.concat(plain, ignore_index=True).sort_values("run_id", kind="stable", ignore_index=True)
-
-
-# Name of each table → what restores its dtypes.
-_TABLES: Final = MappingProxyType({"queries": concat_queries, "servings": concat_servings})
+        raise RecordError(f"a load study has no column {', '.join(missing)}; it was not written by this package")
+    # Levels come as plain texts, or as a file holds them.
+    levels = {name: "str" for name, dtype in columns.items() if dtype == "category"}
+    return frame[list(columns)].astype(levels).astype(dict(columns))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,6 +137,20 @@ class LoadStudy(MakesFinding):
     queries: pd.DataFrame
     servings: pd.DataFrame
     manifest: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, measured: Iterable[QueryRows], manifest: Mapping[str, Any] = MappingProxyType({})) -> LoadStudy:
+        """Return the study of measured queries, ordered by their runs, whatever order their crowds ended in.
+
+        Args:
+            measured: Rows of each query.
+            manifest: Settings, versions, machine, CPU seconds.
+        """
+        rows = sorted(measured, key=lambda item: item.run.run_id)
+        loads = pd.DataFrame([row.load for row in rows], columns=list(QUERY_COLUMNS))
+        servings = pd.DataFrame([each for row in rows for each in row.servings], columns=list(SERVING_COLUMNS))
+        runs = to_frame("runs", [row.run for row in rows])
+        return cls(pd.concat([runs, _typed(loads, QUERY_COLUMNS)], axis=1), _typed(servings, SERVING_COLUMNS), manifest)
 
     def replicates(self, counted_from: CountedFrom = "arrival") -> pd.DataFrame:
         """Return one row for each crowd: see `measures.replicate_measures`, also for `counted_from`."""
@@ -193,7 +183,7 @@ class LoadStudy(MakesFinding):
         Raises: ConfigurationError when the folder cannot be written or holds a study already.
         """
         folder = prepare_folder(directory)
-        for name, write in files_of(self, _TABLES):
+        for name, write in files_of({"queries": self.queries, "servings": self.servings}, self.manifest):
             write_whole(folder / name, write)
         return folder
 
@@ -205,12 +195,22 @@ class LoadStudy(MakesFinding):
         """
         folder = Path(directory)
         manifest, checksums = read_manifest(folder)
-        tables = {name: restored([table_in(folder, name, checksums)]) for name, restored in _TABLES.items()}
-        return cls(**tables, manifest=manifest)
+        queries, servings = (table_in(folder, name, checksums) for name in ("queries", "servings"))
+        if "tokens" not in servings:
+            # Written before tokens were counted here.
+            servings = servings.assign(tokens=NAN)
+        of_runs = with_dtypes("runs", queries)
+        queries = pd.concat([of_runs, _typed(queries, QUERY_COLUMNS)], axis=1)
+        return cls(queries, _typed(servings, SERVING_COLUMNS), manifest)
 
     def finding(self) -> Finding:
         """Return the measures of each load and arm."""
-        return Finding((self.title, _shown(self.summary())))
+        return Finding((after_interrupt(self.interrupted, self.title), _shown(self.summary())))
+
+    @property
+    def interrupted(self) -> str:
+        """How many crowds of how many are finished, in words, of a study that was interrupted; empty otherwise."""
+        return str(self.manifest.get("interrupted", ""))
 
 
 def _shown(summary: pd.DataFrame) -> pd.DataFrame:
@@ -218,7 +218,9 @@ def _shown(summary: pd.DataFrame) -> pd.DataFrame:
     bounds = zip(summary["goodput_low_per_s"], summary["goodput_high_per_s"], strict=True)
     replicates = summary["replicates"].tolist()
     intervals = [
-        _too_few(count) if math.isnan(low) else f"{low:.3f} – {high:.3f}"
+        ("one replicate" if count == 1 else f"too few: {count} of {FEWEST_REPLICATES}")
+        if math.isnan(low)
+        else f"{low:.3f} – {high:.3f}"
         for (low, high), count in zip(bounds, replicates, strict=True)
     ]
     collapsed = [f"{count} of {of}" for count, of in zip(summary["collapsed"], replicates, strict=True)]
@@ -239,7 +241,3 @@ def _shown(summary: pd.DataFrame) -> pd.DataFrame:
         return shown
     quantiles = {"response p50": "response_median_s", "p99": "response_p99_s"}
     return shown.assign(**{name: summary[column].map("{:.1f} s".format) for name, column in quantiles.items()})
-
-
-def _too_few(replicates: int) -> str:
-    return "one replicate" if replicates == 1 else f"too few: {replicates} of {FEWEST_REPLICATES}"

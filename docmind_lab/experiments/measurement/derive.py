@@ -183,6 +183,9 @@ def _client_record(facts: RunFacts, recorder: Recorder, attempt: Attempt) -> Cal
         input_tokens=NAN if attempt.input_tokens is None else attempt.input_tokens,
         output_tokens=NAN if attempt.output_tokens is None else attempt.output_tokens,
         error_type=attempt.error_type,
+        first_token_at_s=_since(recorder.started_at, attempt.first_token_at),
+        longest_gap_s=attempt.longest_gap_s,
+        cut_by=attempt.cut_by,
     )
 
 

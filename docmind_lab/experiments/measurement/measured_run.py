@@ -117,20 +117,17 @@ def _scored_results(recorder: Recorder, workload: Workload, question: Question, 
     return events
 
 
-def _meter(order: RunOrder) -> Meter:
-    # A workload may hold its own calls to time limits under any alternative; that says nothing of budgets.
-    return Meter(order.facts.budget, is_enforced=order.alternative.propagates)
-
-
 def _answer_by(
     order: RunOrder, workload: Workload, recorder: Recorder, deadline: Deadline, horizon_at: float
 ) -> Outcome:
     """Return the outcome that the caller had by the horizon; `unfinished` if it had none."""
     returned: Future[Outcome] = Future()
+    # A workload may hold its own calls to time limits under any alternative; that says nothing of budgets.
+    meter = Meter(order.facts.budget, is_enforced=order.alternative.propagates)
 
     def call() -> None:
         try:
-            with recording(recorder), metering(_meter(order)), recorder.work("caller"):
+            with recording(recorder), metering(meter), recorder.work("caller"):
                 inputs: Mapping[str, Any] = workload.inputs(order.question)
                 outcome = order.alternative.run(workload.runnable(recorder, order.question), inputs, deadline, recorder)
                 recorder.mark_returned()

@@ -14,26 +14,30 @@ import dataclasses
 import functools
 import gc
 import random
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from html import escape
+from typing import TYPE_CHECKING
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder, measure
 from docmind_lab.experiments.recordings.replay import ReplayOptions
 from docmind_lab.network.openai_parameters import plain_parameters
-from docmind_lab.services.plan import Plan
+from docmind_lab.services.plan import Plan, ServiceRequest
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
-from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.base.documents import Library, LibraryPlace
 from docmind_lab.systems.base.node_modes import NodeMode
 from docmind_lab.systems.base.workload_kind import Surroundings, Workload
-from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.workload_by_name import workload_kind
 from docmind_lab.virtual_time import VirtualClock
+
+if TYPE_CHECKING:
+    from docmind_lab.services.vector_service import VectorService
 
 # Beyond a run's own horizon: for what was cut there to unwind, and for a thread that sleeps to be left.
 _AFTER_HORIZON_S = 60.0
@@ -100,7 +104,7 @@ def frozen_garbage() -> Iterator[None]:
 
 
 @dataclass
-class SimulatedSystem:
+class SimulatedSystem(ShownAsCode):
     """A workload and its simulated services in this process, for runs in virtual time, one thread at a time.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: what
@@ -121,22 +125,12 @@ class SimulatedSystem:
     )
 
     def __post_init__(self) -> None:
-        if name := live_endpoint_of(self.settings):
-            raise ConfigurationError(f"{name} is not reached in virtual time; leave it out, or use the wall clock")
-        self._store = VectorService(LatencyProfile.named("typical"))
+        require_simulated(self.settings)
+        build = workload_kind(self.kind).build
+        if "qdrant_client" in sys.modules:
+            # Who searches in it has imported its client by now, and it is better made before the clock.
+            assert self.store
         clock = VirtualClock(on_entry=[self.door(ServiceOptions()).open], stall_after_s=_BUILD_STALL_AFTER_S)
-        self.workload = clock.run(self._build())
-        # One graph for each node mode, made at its first use, over the one system.
-        self._in_node_mode = functools.cache(self.workload.in_node_mode)
-
-    def __repr__(self) -> str:
-        retries = "its default" if self.client_retries is None else self.client_retries
-        return f"SimulatedSystem: the {self.kind} on simulated services in virtual time, client retries: {retries}"
-
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
-
-    def _build(self) -> Callable[[], Workload]:
         around = Surroundings(
             ServiceAddresses.at_port(PORT),
             self.settings,
@@ -144,16 +138,26 @@ class SimulatedSystem:
             max_connections=self.max_connections,
             corpus=self.corpus,
         )
-        build = workload_kind(self.kind).build
-        return lambda: build(around)
+        self.workload = clock.run(build, around)
+        # One graph for each node mode, made at its first use, over the one system.
+        self._in_node_mode = functools.cache(self.workload.in_node_mode)
+
+    def __repr__(self) -> str:
+        retries = "its default" if self.client_retries is None else self.client_retries
+        return f"SimulatedSystem: the {self.kind} on simulated services in virtual time, client retries: {retries}"
+
+    @functools.cached_property
+    def store(self) -> VectorService:
+        """The store that holds the index."""
+        from docmind_lab.services.vector_service import VectorService  # noqa: PLC0415 - slow, and many graphs ask none
+
+        return VectorService(LatencyProfile.named("typical"))
 
     def door(self, options: ServiceOptions) -> VirtualDoor:
         """Return the services with these options, over the store that holds the index."""
         return VirtualDoor(
             llm=options.model_service(self._plans_known(options)),
-            vectors=dataclasses.replace(
-                self._store, profile=options.profile, default_seed=options.seed, faults=options.faults
-            ),
+            vectors=_VectorsWhenAsked(self, options),
             slots=options.profile.slots,
             peers=options.peer_behaviour(),
             hops=options.hop_behaviour(),
@@ -185,7 +189,36 @@ class SimulatedSystem:
     def close(self) -> None:
         """Close the clients and the vector store."""
         self.workload.close()
-        self._store.engine.close()
+        if "store" in vars(self):
+            self.store.engine.close()
+
+
+@dataclass
+class _VectorsWhenAsked:
+    """The vector store of a system under some options, which is made when it is first asked."""
+
+    system: SimulatedSystem
+    options: ServiceOptions
+
+    def plan(self, request: ServiceRequest) -> Plan:
+        """Return the plan for a request."""
+        return self._service.plan(request)
+
+    @functools.cached_property
+    def _service(self) -> VectorService:
+        options = self.options
+        return dataclasses.replace(
+            self.system.store, profile=options.profile, default_seed=options.seed, faults=options.faults
+        )
+
+
+def require_simulated(settings: Settings) -> None:
+    """Return if the settings name no live endpoint. Raises: ConfigurationError naming the one they do."""
+    if name := live_endpoint_of(settings):
+        raise ConfigurationError(
+            f"{name}: a live endpoint answers in real time, which a simulation cannot wait for; use the wall clock "
+            "(--clock wall), or leave the setting out"
+        )
 
 
 def live_endpoint_of(settings: Settings) -> str:

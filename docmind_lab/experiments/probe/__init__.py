@@ -5,6 +5,7 @@ probe_bench.py   a server under the probe: how its calls go undisturbed, and whe
 probe_server.py  calls left in each phase
 mcp_tools.py     tools of MCP servers, whose callers give up
 verdicts.py      what follows from them: the trials, and the behaviour of the server
+pressure.py      tasks with and without a line on the time left, at a live model: hurries, ignores, panics
 """
 
 from docmind_lab.experiments.probe.probe_server import most_to_be_sent, probe_server

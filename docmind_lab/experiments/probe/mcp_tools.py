@@ -24,9 +24,9 @@ from typing import Any, Final, Literal, get_args
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.progress import Progress
 from docmind_lab.core.server_behaviour import WorkEnds
 from docmind_lab.core.text import markdown_table
-from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.services.endpoints import ENDPOINTS_PATH
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
@@ -70,7 +70,7 @@ def probe_mcp(
     *,
     tool: str,
     arguments: Mapping[str, Any],
-    repeats: int = 2,
+    repeats: int = 3,
     progress: Progress | None = None,
 ) -> pd.DataFrame:
     """Call a tool of an MCP server, give up in each way, and see when its work ends.
@@ -197,9 +197,9 @@ async def _trial(
         caller_after_s = time.monotonic() - left_s
         row = await asyncio.to_thread(_work_row, log, begun_s)
         if row is None or row.ended_at is None:
+            text = reached_caller or " ".join(str(getattr(part, "text", "")) for part in call.result().content)
             raise ServiceError(
-                f"{tool} did not ask the address that {WORK} stands for within {_WAITS_S:g} s; its caller got: "
-                f"{reached_caller or _text_of(call.result())}"
+                f"{tool} did not ask the address that {WORK} stands for within {_WAITS_S:g} s; its caller got: {text}"
             )
     after_s = max(0.0, row.ended_at - left_s)
     return ToolTrial(
@@ -234,10 +234,6 @@ def _work_row(log: LogClient, since_s: float) -> RequestRow | None:
     # A tool may ask for other things first, such as robots.txt.
     work = [row for row in rows if row.kind == "tool" and row.received_at >= since_s and row.status != 404]
     return work[-1] if work else None
-
-
-def _text_of(result: Any) -> str:
-    return " ".join(str(getattr(part, "text", "")) for part in result.content)
 
 
 def _first_of(error: BaseException) -> BaseException:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Iterator
 from typing import Final
 
 from docmind_lab.core.errors import ServiceError
@@ -27,11 +26,6 @@ _TRIES: Final = 4
 # A stream whose first token comes so late in it, as a share of its time, was held back on its way.
 _HELD_BACK: Final = 0.9
 _QUIET_LIMIT_S: Final = 120.0
-
-
-def prompt_of(number: int, words: int) -> str:
-    """A prompt of about so many words. It begins as no other does, so that a server has to read all of it."""
-    return " ".join([f"{number} {time.monotonic_ns() % 1_000_003}:", *["go on"] * (words // 2)])
 
 
 class Bench:
@@ -76,7 +70,9 @@ class Bench:
                 "server that nobody else uses"
             )
         self._last_run_id = f"{self._run_prefix}-{number}"
-        messages = [{"role": "user", "content": prompt_of(number, words)}]
+        # No other prompt begins as this one does, so a server has to read all of it.
+        prompt = " ".join([f"{number} {time.monotonic_ns() % 1_000_003}:", *["go on"] * (words // 2)])
+        messages = [{"role": "user", "content": prompt}]
         body = {"messages": messages, "max_tokens": max_tokens, "stream": stream}
         return self._last_run_id, ProbeCall(self.target, body, self._last_run_id)
 
@@ -87,6 +83,15 @@ class Bench:
             call.answer()
             return time.monotonic() - call.sent_at_s
 
+    def _settled_s(self, words: int, max_tokens: int) -> float:
+        """`whole_s`, measured until two in a row agree: a server that has just started is slower."""
+        took_s = self.whole_s(words, max_tokens)
+        for _ in range(_TRIES - 1):
+            before_s, took_s = took_s, self.whole_s(words, max_tokens)
+            if 1 / STEADY < took_s / before_s < STEADY:
+                break
+        return took_s
+
     def _short_call_s(self) -> float:
         """Seconds that a call of one token takes."""
         return self.whole_s(2, 1)
@@ -96,10 +101,10 @@ class Bench:
         for _ in range(_TRIES):
             _, call = self.call(words, max_tokens, stream=True)
             with call:
-                events = list(_instants(call))
+                instants_s = [time.monotonic() - call.sent_at_s for _ in iter(call.read_token, None)]
             # An answer may be white space, or half a character.
-            if events:
-                return events[0] - call.sent_at_s, events[-1] - call.sent_at_s, len(events)
+            if instants_s:
+                return instants_s[0], instants_s[-1], len(instants_s)
         raise ServiceError("streaming calls have no text; the server must answer with text to be probed")
 
     def measure_undisturbed(self, seconds: float, most_tokens: int) -> Undisturbed:
@@ -107,7 +112,7 @@ class Bench:
 
         seconds: how long an answer should take, about.
         """
-        self._short_call_s()
+        self._settled_s(2, min(64, most_tokens))
         first_s, end_s, tokens = self._streamed(2, min(64, most_tokens))
         token_s = (end_s - first_s) / max(1, tokens - 1)
         max_tokens = max(TOKEN_LIMIT, min(most_tokens, math.ceil(seconds / max(token_s, 1e-6))))
@@ -115,11 +120,11 @@ class Bench:
         while first_s < PREFILL_S and words < LONGEST_PROMPT:
             words = min(LONGEST_PROMPT, words * (2 if first_s > PREFILL_S / 2 else 4))
             first_s, _, _ = self._streamed(words, TOKEN_LIMIT)
+        whole_s = self._settled_s(words, max_tokens)
         first_s, streamed_s, tokens = self._streamed(words, max_tokens)
         held_back = tokens > 1 and first_s > _HELD_BACK * streamed_s
         if held_back:
             first_s = self.whole_s(words, 1)
-        whole_s = self.whole_s(words, max_tokens)
         self.wait_until_quiet()
         idle_s = tuple(self._short_call_s() for _ in range(_IDLE_CALLS))
         _, occupier = self.call(words, max_tokens, stream=True)
@@ -258,8 +263,3 @@ class Bench:
         raise ServiceError(
             f"{self.target.base_url} was busy for {_QUIET_LIMIT_S:.0f} s; probe a server that nobody else uses"
         )
-
-
-def _instants(call: ProbeCall) -> Iterator[float]:
-    while call.read_token() is not None:
-        yield time.monotonic()

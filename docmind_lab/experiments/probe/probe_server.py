@@ -16,11 +16,11 @@ from dataclasses import replace
 from typing import Final
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.progress import Progress
 from docmind_lab.core.server_behaviour import PHASES, Phase, WorkEnds
-from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.experiments.probe.probe_bench import LONGEST_PROMPT, PREFILL_S, TOKEN_LIMIT, Bench
 from docmind_lab.experiments.probe.truth import Counters, LabLog, Leaving, Look, Target, truth_of
-from docmind_lab.experiments.probe.verdicts import ENDED_BY, STREAMING, ServerProbe, Trial, work_ends_of
+from docmind_lab.experiments.probe.verdicts import ENDED_BY, STREAMING, ServerProbe, Trial, why_unknown, work_ends_of
 
 # Where in its phase a call is left, as a share of the phase: the first trial, and how much later each further one.
 _LEFT_AT: Final = 0.2
@@ -196,8 +196,7 @@ def _judge(
             bench.poll(remaining_s)
         low_s, high_s, tokens = bench.end_by_counters(before, left_after_s, remaining_s)
     work_ends = work_ends_of(phase, low_s, high_s, remaining_s, next_write_s)
-    note = "" if work_ends != "unknown" else "the interval holds both a stop and the whole answer"
-    note = "the answer was complete before the client left" if math.isinf(high_s) else note
+    note = why_unknown(high_s, remaining_s) if work_ends == "unknown" else ""
     seconds = left_after_s, remaining_s, next_write_s, low_s, high_s
     return Trial(*which, *seconds, tokens, bench.evidence, work_ends, note)
 

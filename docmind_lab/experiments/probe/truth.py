@@ -31,7 +31,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from docmind_lab.core.addresses import same_origin
 from docmind_lab.core.errors import ServiceError
+from docmind_lab.core.settings import Settings
 from docmind_lab.network.attempts import HEADER_PREFIX
 from docmind_lab.network.live_endpoints import reason_of
 from docmind_lab.services.log import RequestRow
@@ -284,6 +286,17 @@ def first_model(target: Target) -> str:
         raise ServiceError(
             f"{target.base_url} lists no models (HTTP {status}); name one, and check that the address ends as /v1"
         ) from error
+
+
+def target_of(url: str, model: str, settings: Settings, *, name: str) -> Target:
+    """Return the server at an address, which the settings must allow. model: empty for its first. name: of the address.
+
+    Raises: ConfigurationError for an address that may not be reached; ServiceError as `first_model`.
+    """
+    settings.admit(url, name=name)
+    # The key is of one endpoint, and goes to no other.
+    api_key = settings.llm.api_key.get_secret_value() if same_origin(url, settings.llm.base_url or "") else ""
+    return Target(url, model or first_model(Target(url, "", api_key)), api_key)
 
 
 def truth_of(target: Target) -> LabLog | Counters | None:

@@ -8,6 +8,7 @@ probe.behaviour("my-server")            # what `World(server=...)` plays
 from __future__ import annotations
 
 import datetime
+import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -211,3 +212,11 @@ def work_ends_of(phase: Phase, low_s: float, high_s: float, remaining_s: float, 
     if high_s < ENDED_BY * remaining_s:
         return "at_once"
     return "at_its_end" if low_s > ENDED_BY * remaining_s else "unknown"
+
+
+def why_unknown(high_s: float, remaining_s: float) -> str:
+    """Why nothing can be told, by the upper end of the interval and what was left of the call, as `work_ends_of`."""
+    if math.isinf(high_s):
+        return "the answer was complete before the client left"
+    other = "the next write" if high_s < ENDED_BY * remaining_s else "the whole answer"
+    return f"the interval holds both a stop and {other}"

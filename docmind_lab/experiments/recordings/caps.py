@@ -15,53 +15,38 @@ import gc
 import json
 import sys
 import threading
-import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError, RunCut
+from docmind_lab.core.streamed_answers import decompressed, events_in
 from docmind_lab.network.attempts import Attempt, LogicalCall
 from docmind_lab.network.taps import Traffic
 
 # What OpenAI gives as a rule of thumb for English; used only where a server says nothing, and then called an estimate.
 _BYTES_PER_TOKEN = 4
-_DATA, _END = "data:", "[DONE]"
-# 47: gzip or zlib, as the first bytes say.
-_ANY_ZLIB = 47
 
 
-@dataclass(frozen=True)
-class Usage:
-    """Tokens of one attempt, in both directions. is_estimate: computed from the bytes, as the server did not say."""
+def tokens_of(traffic: Traffic) -> tuple[int, bool]:
+    """Return the tokens of an attempt in both directions, and whether they are an estimate.
 
-    tokens: int
-    is_estimate: bool
-
-
-def usage_of(traffic: Traffic) -> Usage:
-    """Return the tokens of an attempt: as its server counts them, else a quarter of the bytes in both directions.
-
-    A call that was cut is never told of its tokens, and has cost some.
+    They are as its server counts them, else a quarter of the bytes: a call that was cut is never told of its tokens,
+    and has cost some.
     """
     counted = _tokens_said(list(_payloads(text_of(traffic) or "")))
     if counted is not None:
-        return Usage(counted, is_estimate=False)
+        return counted, False
     size = len(traffic.sent) + sum(map(len, traffic.received))
-    return Usage(-(-size // _BYTES_PER_TOKEN), is_estimate=True)
+    return -(-size // _BYTES_PER_TOKEN), True
 
 
 def text_of(traffic: Traffic) -> str | None:
     """Return the response's body as text; None if it is not text or has an unknown compression."""
-    data = b"".join(traffic.received)
-    encoding = traffic.headers.get("content-encoding", "").lower()
+    body = decompressed(b"".join(traffic.received), traffic.headers.get("content-encoding", "").lower())
     try:
-        if encoding in ("gzip", "deflate"):
-            data = zlib.decompressobj(_ANY_ZLIB).decompress(data)
-        elif encoding not in ("", "identity"):
-            return None
-        return data.decode("utf-8")
-    except (zlib.error, UnicodeDecodeError):
+        return None if body is None else body.decode("utf-8")
+    except UnicodeDecodeError:
         return None
 
 
@@ -107,17 +92,11 @@ def _places_of_counts(payload: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def _payloads(text: str) -> Iterator[dict[str, Any]]:
     """Yield the JSON objects of a reply: the only one, or those of an event stream, the last first."""
-    lines = [line.removeprefix(_DATA).strip() for line in text.splitlines() if line.startswith(_DATA)]
-    parts = [line for line in lines if line != _END] or [text]
-    if parts == [text] and "}\n{" in text:
-        parts = text.splitlines()  # one object a line, as Ollama streams
-    for part in reversed(parts):
-        try:
-            payload = json.loads(part)
-        except ValueError:
-            continue
-        if isinstance(payload, dict):
-            yield payload
+    try:
+        payloads = [json.loads(text)]
+    except ValueError:
+        payloads = list(events_in(text.encode()))
+    yield from (payload for payload in reversed(payloads) if isinstance(payload, dict))
 
 
 class CapReached(DocmindLabError):
@@ -138,11 +117,6 @@ class Caps:
         for name, value in vars(self).items():
             if value is not None and (isinstance(value, bool) or value < 1):
                 raise ConfigurationError(f"{name} must be 1 or more, or left out for no cap; not {value}")
-
-    @property
-    def are_set(self) -> bool:
-        """Whether any cap is set."""
-        return self.max_requests is not None or self.max_tokens is not None
 
 
 @dataclass
@@ -184,10 +158,10 @@ class CapMeter:
         """Add the tokens of a model call that has ended."""
         if attempt.call.kind != "llm" or attempt.sent_at is None:
             return
-        usage = usage_of(traffic)
+        tokens, is_estimate = tokens_of(traffic)
         with self._lock:
-            self.tokens += usage.tokens
-            self.estimated_requests += usage.is_estimate
+            self.tokens += tokens
+            self.estimated_requests += is_estimate
 
 
 # ---- what no cap sees
@@ -204,19 +178,16 @@ def grpc_targets() -> list[str]:
     kinds = (grpc.Channel, grpc.aio.Channel)
     # By type: isinstance would ask proxies for their class, and some then import what they stand for.
     inner = [each._channel for each in gc.get_objects() if issubclass(type(each), kinds) and hasattr(each, "_channel")]
-    targets = {_target_of(channel) for channel in inner if _is_open(channel)}
+    targets = set(filter(None, map(_target_of, inner)))
     return sorted(target for target in targets if not target.endswith(_TELEMETRY_PORT))
 
 
-def _is_open(channel: Any) -> bool:
+def _target_of(channel: Any) -> str:
+    """Return what an open channel leads to; empty for a closed one."""
     try:
         channel.check_connectivity_state(False)
     except Exception:  # noqa: BLE001 - a closed channel raises ValueError or an error of gRPC's own
-        return False
-    return True
-
-
-def _target_of(channel: Any) -> str:
+        return ""
     # A method of a channel for threads, an attribute of one for event loops.
     target = channel.target() if callable(channel.target) else channel.target
     return str(target.decode() if isinstance(target, bytes) else target)

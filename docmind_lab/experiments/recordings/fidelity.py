@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.agreement import SAME_OUTCOME, Agreement, agreement
+from docmind_lab.findings.agreement import SAME_OUTCOME, Agreement, pairs_of
 from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.statistics.interval import Interval
 from docmind_lab.statistics.shares import share_interval
@@ -69,13 +69,7 @@ def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
     profile = sorted(set(live.runs["latency_profile"].astype("str")))
     if len(profile) != 1:
         raise ConfigurationError(f"live: its runs must have one latency profile, not {', '.join(profile) or 'none'}")
-    result = agreement(_Runs(replay.runs.assign(latency_profile=profile[0])), live)
-    return Fidelity(result.pairs, result.unpaired)
-
-
-@dataclass(frozen=True, eq=False)
-class _Runs:
-    runs: pd.DataFrame
+    return Fidelity(*pairs_of(replay.runs.assign(latency_profile=profile[0]), live.runs))
 
 
 def _completions(pairs: pd.DataFrame, clock: str) -> npt.NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """A live study: what is recorded of it, and within which caps.
 
-    with RecordingWriter.begin("recordings/monday", manifest, run_ids) as writer, attach_taps(writer.tape):
-        writer.add(measured)                    # one line, in the file before this returns
+    with LiveStudy.open(Live(record="recordings/monday"), manifest, run_ids) as live, attach_taps(*live.taps):
+        live.record([measured])                 # one line, in the file before this returns
 
 A line is one write to the system, so a process that is killed loses no run that was added.
 """
@@ -14,8 +14,9 @@ import os
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from io import FileIO
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Self
+from typing import Any, Final
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.text import join_names
@@ -70,88 +71,11 @@ def _require_seen(measured: MeasuredRun) -> None:
 
 def _require_no_grpc() -> None:
     """Return if no gRPC channel is open in this process. Raises: ConfigurationError naming where one leads to."""
-    targets = grpc_targets()
-    if targets:
+    if targets := grpc_targets():
         raise ConfigurationError(
             f"max_requests and max_tokens: a gRPC channel to {join_names(targets)} is open, and no cap sees its "
             "requests; use the client's HTTP transport (such as transport='rest'), or leave the caps out"
         )
-
-
-@dataclass
-class LiveStudy:
-    """A live study under way: its cap meter and its recording, if it has any."""
-
-    meter: CapMeter | None = None
-    writer: RecordingWriter | None = None
-
-    @classmethod
-    @contextlib.contextmanager
-    def open(cls, world: AnyWorld | None, manifest: Mapping[str, Any], run_ids: Iterable[str]) -> Iterator[LiveStudy]:
-        """Open a study in a world, which is watched if it is `Live` and says so. manifest: of the unfinished study.
-
-        Raises: ConfigurationError for caps that cannot hold, since gRPC has connections of its own.
-        """
-        with contextlib.ExitStack() as stack:
-            study = cls()
-            if isinstance(world, Live):
-                caps = Caps(world.max_requests, world.max_tokens)
-                if caps.are_set:
-                    _require_no_grpc()
-                    study.meter = CapMeter(caps)
-                if world.record is not None:
-                    writer = RecordingWriter.begin(world.record, manifest, frozenset(run_ids), world.record_text)
-                    study.writer = stack.enter_context(writer)
-            yield study
-
-    @property
-    def taps(self) -> tuple[Tap, ...]:
-        """Taps on the seam that the study's requests go through."""
-        # The meter first: what it keeps back is not recorded either.
-        taps: list[Tap] = [] if self.meter is None else [self.meter]
-        return tuple(taps) if self.writer is None else (*taps, self.writer.tape)
-
-    def record(self, runs: Iterable[MeasuredRun]) -> list[MeasuredRun]:
-        """Record runs, and return those that no cap cut short.
-
-        Raises: ConfigurationError for a run that asked a model whose requests a cap cannot see.
-        """
-        whole = []
-        for measured in runs:
-            if self.meter is not None:
-                _require_seen(measured)
-                _require_no_grpc()
-                if measured.run.run_id in self.meter.cut:
-                    continue
-            if self.writer is not None:
-                self.writer.add(measured)
-            whole.append(measured)
-        return whole
-
-    @property
-    def cap_reached(self) -> str:
-        """The cap that ended the study; empty if none did."""
-        return "" if self.meter is None else self.meter.reached
-
-    def manifest_entries(self) -> dict[str, Any]:
-        """Return the manifest's entries on what was sent; empty without caps."""
-        if self.meter is None:
-            return {}
-        meter = self.meter
-        entries: dict[str, Any] = {
-            "sent": {
-                "requests": meter.requests,
-                "tokens": meter.tokens,
-                "requests_with_estimated_tokens": meter.estimated_requests,
-                "runs_cut": sum(not run_id.startswith(_WARM_UP) for run_id in meter.cut),
-            }
-        }
-        return entries | ({"ended_by": meter.reached} if meter.reached else {})
-
-    def close(self) -> None:
-        """Write into the recording how the study ended."""
-        if self.writer is not None:
-            self.writer.complete({"complete": not self.cap_reached} | self.manifest_entries())
 
 
 _RETRY_HEADERS = ("retry-after-ms", "retry-after", "x-should-retry")
@@ -201,47 +125,93 @@ class Tape:
 
 
 @dataclass
-class RecordingWriter:
-    """A recording being written; a context manager. An exception leaves it marked as not complete."""
+class LiveStudy:
+    """A live study under way: its cap meter and its recording, if it has any.
 
-    folder: Path
-    manifest: Mapping[str, Any]
-    tape: Tape
-    _file: BinaryIO = field(init=False, repr=False)
+    tape: for the recording. file: of its runs. folder, manifest: of the recording, which an exception leaves marked as
+    not complete.
+    """
+
+    meter: CapMeter | None = None
+    tape: Tape | None = None
+    file: FileIO | None = None
+    folder: Path = field(default_factory=Path)
+    manifest: Mapping[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def begin(
-        cls,
-        folder: str | os.PathLike[str],
-        manifest: Mapping[str, Any],
-        run_ids: Collection[str],
-        with_text: bool = False,
-    ) -> RecordingWriter:
-        """Begin a recording in a folder without one. manifest: of the live study. Raises: ConfigurationError."""
-        place = require_no_recording(folder)
-        entries = {**manifest, "recording_format": FORMAT, "has_text": with_text, "complete": False}
-        return cls(place, entries, Tape(frozenset(run_ids), with_text))
+    @contextlib.contextmanager
+    def open(cls, world: AnyWorld | None, manifest: Mapping[str, Any], run_ids: Iterable[str]) -> Iterator[LiveStudy]:
+        """Open a study in a world, which is watched if it is `Live` and says so. manifest: of the unfinished study.
 
-    def __enter__(self) -> Self:
-        self._write_manifest(self.manifest)
-        # Unbuffered and appending: what was added is the system's, whatever becomes of this process.
-        self._file = open(self.folder / RUNS, "ab", buffering=0)
-        return self
+        Raises: ConfigurationError for caps that cannot hold, since gRPC has connections of its own, and for a folder
+        that holds a recording.
+        """
+        with contextlib.ExitStack() as stack:
+            study = cls()
+            if isinstance(world, Live):
+                caps = Caps(world.max_requests, world.max_tokens)
+                if caps != Caps():
+                    _require_no_grpc()
+                    study.meter = CapMeter(caps)
+                if world.record is not None:
+                    study.folder, study.tape = require_no_recording(world.record), Tape(set(run_ids), world.record_text)
+                    facts = {"recording_format": FORMAT, "has_text": world.record_text, "complete": False}
+                    study.manifest = {**manifest, **facts}
+                    write_whole(study.folder / MANIFEST, as_json(study.manifest))
+                    # Unbuffered and appending: what was added is the system's, whatever becomes of this process.
+                    study.file = stack.enter_context(open(study.folder / RUNS, "ab", buffering=0))
+            yield study
 
-    def __exit__(self, *exc_info: object) -> None:
-        self._file.close()
+    @property
+    def taps(self) -> tuple[Tap, ...]:
+        """Taps on the seam that the study's requests go through."""
+        # The meter first: what it keeps back is not recorded either.
+        taps: list[Tap] = [] if self.meter is None else [self.meter]
+        return tuple(taps) if self.tape is None else (*taps, self.tape)
 
-    def add(self, measured: MeasuredRun) -> None:
-        """Write a finished run to the recording."""
-        run = recorded_run(measured, self.tape.pop(measured.run.run_id))
-        self._file.write(run.to_json().encode() + b"\n")
+    def record(self, runs: Iterable[MeasuredRun]) -> list[MeasuredRun]:
+        """Record runs, and return those that no cap cut short.
 
-    def complete(self, manifest: Mapping[str, Any]) -> None:
-        """Write how the study ended. manifest: entries to add to those written at the beginning."""
-        self._write_manifest({**self.manifest, **manifest})
+        Raises: ConfigurationError for a run that asked a model whose requests a cap cannot see.
+        """
+        whole = []
+        for measured in runs:
+            if self.meter is not None:
+                _require_seen(measured)
+                _require_no_grpc()
+                if measured.run.run_id in self.meter.cut:
+                    continue
+            if self.tape is not None and self.file is not None:
+                run = recorded_run(measured, self.tape.pop(measured.run.run_id))
+                self.file.write(run.to_json().encode() + b"\n")
+            whole.append(measured)
+        return whole
 
-    def _write_manifest(self, entries: Mapping[str, Any]) -> None:
-        write_whole(self.folder / MANIFEST, as_json(entries))
+    @property
+    def cap_reached(self) -> str:
+        """The cap that ended the study; empty if none did."""
+        return "" if self.meter is None else self.meter.reached
+
+    def manifest_entries(self) -> dict[str, Any]:
+        """Return the manifest's entries on what was sent; empty without caps."""
+        if self.meter is None:
+            return {}
+        meter = self.meter
+        entries: dict[str, Any] = {
+            "sent": {
+                "requests": meter.requests,
+                "tokens": meter.tokens,
+                "requests_with_estimated_tokens": meter.estimated_requests,
+                "runs_cut": sum(not run_id.startswith(_WARM_UP) for run_id in meter.cut),
+            }
+        }
+        return entries | ({"ended_by": meter.reached} if meter.reached else {})
+
+    def close(self) -> None:
+        """Write into the recording how the study ended."""
+        if self.file is not None:
+            ended = {"complete": not self.cap_reached, **self.manifest_entries()}
+            write_whole(self.folder / MANIFEST, as_json({**self.manifest, **ended}))
 
 
 def require_no_recording(folder: str | os.PathLike[str]) -> Path:

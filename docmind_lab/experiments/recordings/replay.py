@@ -13,23 +13,23 @@ What a server did is not replayed but simulated: searches and replies are the si
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import hashlib
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.measurement.derive import RunFacts
-from docmind_lab.experiments.recordings.timings import Timing, timings_of
+from docmind_lab.experiments.recordings.timings import REPLAYED_KINDS, Timing, timings_of
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Chunk, Disconnect, Headers, Plan, Service, ServiceKind, ServiceRequest, Step, Wait
 from docmind_lab.services.plan import json_steps as json_reply
 from docmind_lab.services.server import ServiceOptions
 from docmind_lab.services.virtual_door import VirtualDoor
+from docmind_lab.tables.frames import StudyTables
 from docmind_lab.tables.traces.importers.recordings import RUNS, RecordedCall, RecordedRun, Recording, RunKey
 
 
@@ -91,10 +91,10 @@ def find(recording: Recording, run: RunKey, call: tuple[str, int]) -> RecordedMa
 
     Of other runs one that saw the call end by itself is preferred to one that cut it. None if no run made it.
     """
-    own = recording.run_of(run)
+    own = recording.by_key.get(run)
     if own is not None and (recorded := own.call(*call)) is not None:
         return RecordedMatch(own, recorded)
-    others = [(other, other.call(*call)) for other in recording.others_of(run[2], run[3])]
+    others = [(other, other.call(*call)) for other in recording.by_question.get(run[2:], [])]
     there = [RecordedMatch(other, recorded) for other, recorded in others if recorded is not None]
     return min(there, key=lambda match: match.was_cut, default=None)
 
@@ -206,7 +206,48 @@ def request_digest(body: bytes) -> str:
     return hashlib.blake2b(json.dumps(content, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
-def replay_options(options: ServiceOptions, folder: str, model: str) -> ReplayOptions:
-    """Return a comparison's service options, changed to replay the recording in a folder."""
-    shared = {item.name: getattr(options, item.name) for item in dataclasses.fields(ServiceOptions)}
-    return ReplayOptions(**{**shared, "faults": ()}, folder=folder, model=model)
+# ---- where the times of a replay are from
+
+_RUN = ["alternative", "alternative_options", "seed", "question_id"]
+_CALL = ["run_id", "call_id", "attempt", "kind", "role", "step"]
+_ORIGINS = ("recorded", "of_another_alternative", "not_recorded", "cut_in_the_recording", "longer_than_observed")
+
+
+def replayed_calls(study: StudyTables, recording: Recording) -> dict[str, int]:
+    """Count the calls of a replay by the source of their times. study: the replay.
+
+    What was refused was never sent, and tools of a user's graph run again: neither counts.
+
+    Returns:
+        recorded: Those of the run's own recording. of_another_alternative: Those of another run of the same question.
+        not_recorded: Those drawn from what calls of their role took. cut_in_the_recording: Those of the first two that
+        the recording saw cut, so that what follows is drawn. longer_than_observed: Those drawn beyond what the
+        recording could observe; they never end.
+    """
+    runs = {
+        str(run_id): (str(alternative), str(options), int(seed), str(question_id))
+        for run_id, alternative, options, seed, question_id in study.runs[["run_id", *_RUN]].itertuples(index=False)
+    }
+    calls = study.calls
+    is_sent = calls["kind"].isin(REPLAYED_KINDS) & (calls["outcome"] != "refused")
+    client = calls[(calls["seen_from"] == "client") & is_sent]
+    counts = dict.fromkeys(_ORIGINS, 0)
+    for run_id, call_id, attempt, kind, role, step in client[_CALL].itertuples(index=False):
+        run = runs[str(run_id)]
+        key = DrawKey(run[2], str(role), str(step), int(attempt))
+        for origin in _origins(recording, run, str(call_id), str(kind), key):
+            counts[origin] += 1
+    return counts
+
+
+def _origins(recording: Recording, run: RunKey, call_id: str, kind: str, key: DrawKey) -> Iterator[str]:
+    match = find(recording, run, (call_id, key.attempt))
+    if match is None:
+        yield "not_recorded"
+    else:
+        yield "recorded" if match.run.key == run else "of_another_alternative"
+        if not match.was_cut:
+            return
+        yield "cut_in_the_recording"
+    if drawn_wait_s(recording, match, kind, key) == math.inf:
+        yield "longer_than_observed"

@@ -13,7 +13,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.budgets import Budget
-from docmind_lab.core.clock import ClockName, check_charge
+from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
@@ -21,10 +21,10 @@ from docmind_lab.experiments.comparison.comparison_run import default_side_by_si
 from docmind_lab.experiments.comparison.documents import Documents, documents_in
 from docmind_lab.experiments.comparison.own_graph import own_names, require_own_world
 from docmind_lab.experiments.measurement.derive import HORIZON_FACTOR
-from docmind_lab.experiments.system_options import LAB_SYSTEMS, DocMind, OwnSystem
 from docmind_lab.experiments.world_options import World
 from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile
 from docmind_lab.systems.own import OwnGraph
+from docmind_lab.systems.system_catalogue import LAB_SYSTEMS, DocMind, OwnSystem
 
 _PROFILE: Final = "heavy_tail/3"
 MOST_REPEATS: Final = 10_000
@@ -176,20 +176,13 @@ class StudyFields(BaseModel):
 
     @functools.cached_property
     def library(self) -> Documents:
-        """The documents that are searched, and the user's questions about them. Raises: as `documents_of`."""
+        """The documents that are searched, and the user's questions about them. Raises: as `documents_in`."""
         return documents_in(self.system) if self.own is None else Documents(self.own.corpus)
 
     @property
     def budget(self) -> Budget:
         """What each run may use of tokens, calls and money."""
         return dataclasses.replace(self.system.budget or Budget(), time_s=None)
-
-    @property
-    def simulation(self) -> dict[str, Any]:
-        """What a request costs and what the model does, by the names of a `Comparison`."""
-        check_charge(self.world.cpu_charge)
-        simulation: dict[str, Any] = self.world.simulation
-        return simulation
 
 
 Value = TypeVar("Value")

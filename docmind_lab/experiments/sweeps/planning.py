@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.randomness import require_share
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
@@ -24,9 +26,8 @@ from docmind_lab.experiments.sweeps.factors import (
     values_of,
 )
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.hop_behaviour import checked_adoption
 from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode
-from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.workload_by_name import workload_kind
 
 
 class Impossible(Exception):
@@ -81,9 +82,9 @@ def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
         values_of("alternative", [alternatives], require_whole_budget)
 
     def faults_of(level: str) -> tuple[Fault, ...]:
-        written = level.split("+")
-        return faults_in(kinds[0], written, is_own=study.own is not None)
+        return faults_in(kinds[0], level.split("+"), is_own=study.own is not None)
 
+    in_seconds = functools.partial(require_seconds, "decision timeout")
     return {
         "clock": factors.clock,
         "workload": study.workloads,
@@ -93,16 +94,12 @@ def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
         "profile": values_of("latency_profile", factors.latency_profile, profile_of),
         "faults": values_of("fault", factors.fault, faults_of),
         "server_behaviour": behaviours_of(factors),
-        "adoption": values_of("adoption", factors.adoption, checked_adoption),
-        "decision_timeout_s": values_of("decision_timeout_s", factors.decision_timeout_s, _timeout_s),
+        "adoption": values_of("adoption", factors.adoption, functools.partial(require_share, "adoption", of="hops")),
+        "decision_timeout_s": values_of("decision_timeout_s", factors.decision_timeout_s, in_seconds),
         "budget": [study.budget],
         "propagation": factors.deadline_propagation,
         "alternative": alternatives,
     }
-
-
-def _timeout_s(level: float) -> float:
-    return require_seconds("decision timeout", level)
 
 
 def _combination(study: StudyFields, level: dict[str, Any]) -> Comparison:
@@ -112,7 +109,7 @@ def _combination(study: StudyFields, level: dict[str, Any]) -> Comparison:
     workload, adoption, tries = level["workload"], level["adoption"], level["client_retries"]
     if adoption and not workload_kind(workload).has_hops:
         raise Impossible(f"{workload} with adoption={adoption:g}: it calls no services that could adopt a deadline")
-    simulation = study.simulation if level["clock"] == "virtual" else {**study.simulation, "cpu_charge": 0.0}
+    simulation = study.world.simulation | ({"cpu_charge": 0.0} if level["clock"] == "wall" else {})
     return Comparison(
         **level,
         runs=study.repeats,

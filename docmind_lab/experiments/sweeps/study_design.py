@@ -30,15 +30,15 @@ import json
 import os
 import tomllib
 from collections.abc import Mapping
-from html import escape
 from pathlib import Path
 from typing import Any, Final, Self
 
 from pydantic import BaseModel, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.shown import ShownAsCode
+from docmind_lab.core.text import level
 from docmind_lab.experiments.comparison.comparison import RUN_SEEDS, alternatives_json, short_label, study_id_of
-from docmind_lab.experiments.flat_options import nouns_of
 from docmind_lab.experiments.sweeps.factors import (
     StudyFields,
     alternatives_of,
@@ -47,9 +47,9 @@ from docmind_lab.experiments.sweeps.factors import (
     profile_of,
 )
 from docmind_lab.experiments.sweeps.planning import SweepPlan, plan_of
-from docmind_lab.experiments.system_options import Command, DocMind, OwnSystem, System
-from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World
+from docmind_lab.experiments.world_options import AnyWorld, Live, Replay, World, nouns_of
 from docmind_lab.systems.base.workload_kind import shown_name
+from docmind_lab.systems.system_catalogue import Command, DocMind, OwnSystem, System
 
 MOST_RUNS = 1_000_000
 
@@ -62,17 +62,32 @@ _NOT_OF_A_STUDY: Final = {
 }
 
 
-class StudyDesign(StudyFields):
-    """Everything that determines a study. Raises: ConfigurationError naming the field, from `of` and `read`.
+class StudyDesign(ShownAsCode, StudyFields):
+    """Everything that determines a study.
 
-    `StudyFields` says what its fields are.
+    Args:
+        name: Of the study, in its tables.
+        seed: Keys the questions, latencies and faults.
+        repeats: Questions asked in each combination.
+        system: What is under the deadline, as `compare` takes it.
+        world: What it meets, as `compare` takes it.
+        horizon_factor: How long a run is observed, in decision timeouts.
+        side_by_side: Runs under way at once on the wall clock.
+        factors: What is varied: name → levels.
+
+    Raises:
+        ConfigurationError: A field does not fit; from `of` and `read`, which say more than the constructor.
     """
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """Build a design from a mapping of values and check it as a whole.
 
-        Raises: ConfigurationError naming each field that does not fit, with what does.
+        Args:
+            values: What a study file holds.
+
+        Raises:
+            ConfigurationError: Fields do not fit; the message names each, with what does.
         """
         if not isinstance(values.get("factors", {}), Mapping):
             raise ConfigurationError(f"factors: a table with the levels of each, not {values['factors']!r}")
@@ -91,7 +106,14 @@ class StudyDesign(StudyFields):
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a design from a TOML file. Raises: ConfigurationError naming the file and what is wrong in it."""
+        """Read a design from a TOML file.
+
+        Args:
+            path: The file.
+
+        Raises:
+            ConfigurationError: The message names the file and what is wrong in it.
+        """
         values = read_study_file(path)
         try:
             return cls.of(values)
@@ -112,7 +134,7 @@ class StudyDesign(StudyFields):
         """Return everything that determines the runs, as JSON; equal designs give equal JSON."""
         unsaid = {"adoption"} if self.factors.adoption == (0.0,) else set()
         defaults = World().simulation
-        changed = {name: value for name, value in self.simulation.items() if value != defaults[name]}
+        changed = {name: value for name, value in self.world.simulation.items() if value != defaults[name]}
         # Only where there is one: a study without is the one that it was before there were any.
         changed |= {"budget": budget} if (budget := self.budget.second_as_json()) else {}
         values = self.model_dump(mode="python", exclude={"factors", "system", "world"}) | changed
@@ -139,12 +161,9 @@ class StudyDesign(StudyFields):
         levels = {**dict(self.factors), "alternative": labels, "latency_profile": profiles, "workload": workloads}
         shown = self.factors.model_fields_set | ({"workload"} if self.own is not None else set())
         shown |= {name for name, values in levels.items() if len(values) > 1}
-        lines = [f"  {name}: {', '.join(map(_level, values))}" for name, values in levels.items() if name in shown]
+        lines = [f"  {name}: {', '.join(map(level, values))}" for name, values in levels.items() if name in shown]
         lines += [f"  second budgets: {self.budget.level}"] if self.budget.is_second else []
         return "\n".join([f"{title}: {runs}", *lines])
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
 
     @property
     def study_id(self) -> str:
@@ -204,7 +223,7 @@ def _with_levels(fields: Mapping[str, Any]) -> dict[str, Any]:
     levels = of_system | of_world
     if system.budget is not None and system.budget.time_s is not None:
         levels["decision_timeout_s"] = system.budget.time_s
-    if getattr(system, "kind", DocMind.kind) != DocMind.kind:
+    if system.kind not in ("", DocMind.kind):
         levels["workload"] = system.kind
     if isinstance(system, OwnSystem):
         for name in _NOT_OF_A_GRAPH:
@@ -218,10 +237,6 @@ def _with_levels(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 # ---- words
-
-
-def _level(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def read_study_file(path: str | os.PathLike[str]) -> dict[str, Any]:

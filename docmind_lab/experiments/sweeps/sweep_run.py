@@ -1,43 +1,32 @@
-"""Run a study: compute every missing cell, store each as it ends, and build the tables when all are there.
-
-`recommend` sweeps decision timeouts, and names the one to take.
-"""
+"""Run a study: compute every missing cell, store each as it ends, and build the tables when all are there."""
 
 from __future__ import annotations
 
 import contextlib
 import os
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.keywords import answers_wrong_names
+from docmind_lab.core.progress import Interrupted, Progress, shows_progress
 from docmind_lab.core.randomness import keyed_uniform
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Simulated
-from docmind_lab.experiments.batch.cell_run import Progress
 from docmind_lab.experiments.batch.cells import RUNS_PER_CELL, cells_of
 from docmind_lab.experiments.comparison.cell_runner import Bench, run_benches, system_for
-from docmind_lab.experiments.comparison.comparison import Alternatives, Comparison
-from docmind_lab.experiments.comparison.comparison_run import check_settings, notes_on
-from docmind_lab.experiments.comparison.documents import kind_of
+from docmind_lab.experiments.comparison.comparison import Comparison
+from docmind_lab.experiments.comparison.comparison_run import notes_on
 from docmind_lab.experiments.comparison.wall import asks_live_endpoints
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
-from docmind_lab.experiments.system_options import system_of
 from docmind_lab.experiments.world_options import AnyWorld, Live, World
-from docmind_lab.findings.recommendation import Recommendation
-from docmind_lab.findings.study import Study
+from docmind_lab.findings.study import Study, is_finished, remember
 from docmind_lab.findings.study_folder import StudyFolder
-from docmind_lab.systems.kinds import systems_said, workload_kind
-from docmind_lab.systems.own.own_kind import DEFAULTS
+from docmind_lab.systems.system_catalogue import system_of
+from docmind_lab.systems.workload_by_name import systems_said, workload_kind
 from docmind_lab.tables.manifest import MachineUse, manifest_of
-
-_OF_THE_DEFAULT: Final = (0.5, 1.0, 1.5, 2.0, 3.0)
-# 73 runs without a failure show that 95 % are answered in time, with 95 % confidence; some more leave room for one.
-_RUNS: Final = 120
 
 
 def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
@@ -51,7 +40,6 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
     comparisons: dict[tuple[str, Simulated], Comparison] = {}
     for number, comparison in enumerate(design.plan.combinations):
         own = settings.replaced(agents={"enable_router_injection": comparison.router_injection})
-        check_settings(comparison, own)
         services: tuple[str, Simulated] = (comparison.clock, system_for(comparison, own))
         comparisons.setdefault(services, comparison)
         has_server_log = not asks_live_endpoints(comparison, own)
@@ -71,31 +59,8 @@ def benches_of(design: StudyDesign, settings: Settings) -> list[Bench]:
     return benches
 
 
-@contextlib.contextmanager
-def progress_bar() -> Iterator[Callable[[int, int], None]]:
-    """Yield a function of (done, all) that draws a progress bar, or nothing outside terminals and notebooks."""
-    in_notebook = "ipykernel" in sys.modules
-    if not in_notebook and not sys.stderr.isatty():
-        yield lambda done, total: None
-        return
-    from tqdm.auto import tqdm  # noqa: PLC0415 - only for those who see it; imports widgets in a notebook
-
-    bar = tqdm(unit=" runs", total=0, leave=False)
-
-    def show(done: int, total: int) -> None:
-        if bar.total != total:
-            # What was there before this call says nothing of the rate.
-            bar.reset(total=total)
-            bar.initial = bar.n = done
-        bar.update(done - bar.n)
-
-    try:
-        yield show
-    finally:
-        bar.close()
-
-
 @answers_wrong_names
+@shows_progress("runs")
 def sweep(
     system: Any = None,
     factors: Mapping[str, Any] | None = None,
@@ -124,15 +89,16 @@ def sweep(
         out: A folder; each finished cell is kept in it, and the same call goes on where an earlier one ended, however
             it ended. One process at a time works on a folder.
         workers: Processes in virtual time. None means one on each core, or none for a few runs; 1 means none.
-        progress: Called with (runs done, all runs); a progress bar on a terminal or in a notebook when left out.
+        progress: Called with (runs done, all runs). None draws a bar, from 2 s on.
         settings: Settings; those of the environment when left out.
 
     The tables do not depend on who computes them, nor in how many attempts. A cell that is lost twice (its worker died
     or stalled, a run raised) is named in `manifest["failed_cells"]`, and the study is not complete; the same call tries
     it again.
-    Interrupted, it raises KeyboardInterrupt; what is done is in the folder, and there is none when nothing is.
+    Interrupted, it returns the study of the finished cells, and its first line says so. They are in the folder, and
+    the same call goes on from there.
     Raises: ConfigurationError for a design, settings or folder that cannot be used; RecordError when a cell cannot be
-    written: the others are intact.
+    written: the others are intact; KeyboardInterrupt when nothing was finished, and then there is no folder.
     """
     checked = _checked_design(system, factors, world, {"repeats": runs, "seed": seed})
     settings = settings or (world.settings if isinstance(world, Live) else None) or Settings()
@@ -143,16 +109,21 @@ def sweep(
         folder = None
         if out is not None:
             folder = ending.enter_context(StudyFolder(out, checked.study_id, checked.to_dict(), settings))
-            if folder.finished():
-                return Study.load(folder.path)
-        shown = progress or ending.enter_context(progress_bar())
-        work = _StudyWork(benches, folder, shown)
-        work.compute(workers)
+            if is_finished(folder.path):
+                return remember(Study.load(folder.path))
+        work = _StudyWork(benches, folder, progress or (lambda done, total: None))
+        finished = ""
+        try:
+            work.compute(workers)
+        except KeyboardInterrupt:
+            if not work.done:
+                raise Interrupted("no run was finished") from None
+            finished = f"{work.runs_done} of {checked.total_runs} runs"
         manifest = manifest_of(
             checked.to_dict(),
             settings,
             study_id=checked.study_id,
-            complete=not work.failed,
+            complete=not (work.failed or finished),
             systems=systems_said(checked.workloads),
         ) | {
             "failed_cells": [{"cell": name, "reason": reason} for name, reason in sorted(work.failed.items())],
@@ -160,60 +131,10 @@ def sweep(
             "machine_use": work.use.to_dict(work.runs_measured),
         }
         parts = {} if checked.own is None else workload_kind(checked.own.workload).parts
-        if folder is not None:
-            return folder.finish(sorted(work.done), manifest, lambda study: notes_on(study, parts))
-        study = Study.of(work.measured, manifest)
-        return replace(study, manifest={**manifest, **notes_on(study, parts)})
-
-
-@answers_wrong_names
-def recommend(
-    system: Any = None,
-    target: float = 0.95,
-    *,
-    confidence: float = 0.95,
-    decision_timeouts_s: Sequence[float] | None = None,
-    alternatives: Alternatives = None,
-    world: AnyWorld | None = None,
-    runs: int = _RUNS,
-    seed: int = 7,
-    out: str | os.PathLike[str] | None = None,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> Recommendation:
-    """Measure a system at several decision timeouts, and name the smallest that is sure to reach a target.
-
-        dl.recommend(dl.graph(my_graph, ["…"]), 0.95, decision_timeouts_s=[5, 10, 20])
-
-    Args:
-        system: What is under the deadline, as `compare` takes it.
-        target: Share of runs that should be answered in time, above 0, below 1.
-        confidence: How sure to be of it, above 0, below 1.
-        decision_timeouts_s: Those to try, in seconds. None means half to three times the system's own.
-        alternatives: As `compare` takes them.
-        world: What the system meets, as `compare` takes it.
-        runs: Questions asked of each alternative at each timeout.
-        seed: Keys the questions, latencies and faults.
-        out: A folder for the study, as `sweep` takes it.
-        workers: Processes in virtual time, as `sweep` takes them.
-        progress: Called with (runs done, all runs).
-
-    Returns:
-        The recommendation: a table, sentences, and how many more runs would settle what is open.
-
-    Raises:
-        ConfigurationError: A value cannot be used.
-    """
-    subject = system_of(system)
-    if decision_timeouts_s is None:
-        kind = kind_of(subject)
-        usual_s = (workload_kind(kind).defaults if kind else DEFAULTS)["virtual"].decision_timeout_s
-        decision_timeouts_s = [usual_s * factor for factor in _OF_THE_DEFAULT]
-    factors: dict[str, Any] = {"decision_timeout_s": list(decision_timeouts_s)}
-    if alternatives is not None:
-        factors["alternatives"] = alternatives
-    study = sweep(subject, factors, world=world, runs=runs, seed=seed, out=out, workers=workers, progress=progress)
-    return study.recommend(target, confidence)
+        if folder is not None and not finished:
+            return remember(folder.finish(sorted(work.done), manifest, lambda study: notes_on(study, parts)))
+        study = work.study(manifest | ({"interrupted": finished} if finished else {}))
+        return remember(replace(study, manifest={**study.manifest, **notes_on(study, parts)}))
 
 
 def _checked_design(
@@ -235,7 +156,7 @@ class _StudyWork:
     """The missing cells of a study, to be computed and stored.
 
     done: ids of the finished cells, those of earlier attempts included. failed: id of a cell that was lost → why. use,
-    runs_measured: how busy the machine was in this attempt, and the runs of it.
+    runs_measured: the time that this attempt took, and the runs of it.
     """
 
     def __init__(self, benches: Sequence[Bench], folder: StudyFolder | None, progress: Progress) -> None:
@@ -244,7 +165,7 @@ class _StudyWork:
         self.failed: dict[str, str] = {}
         self.runs_measured = 0
         self.sizes = {cell.id: len(cell.orders) for bench in benches for cell in bench.cells}
-        self.done = set() if folder is None else folder.done() & self.sizes.keys()
+        self.done = set() if folder is None else folder.store.done() & self.sizes.keys()
         self.missing = [
             replace(bench, cells=missing)
             for bench in benches
@@ -267,5 +188,17 @@ class _StudyWork:
                 self.runs_measured += len(result.measured)
                 self._report_progress()
 
+    @property
+    def runs_done(self) -> int:
+        """How many runs are finished, those of earlier attempts included."""
+        return sum(self.sizes[name] for name in self.done)
+
+    def study(self, manifest: Mapping[str, Any]) -> Study:
+        """Return the study of the finished cells."""
+        if self.folder is None:
+            return Study.of(self.measured, manifest)
+        tables = self.folder.store.read(sorted(self.done))
+        return Study(tables.runs, tables.calls, tables.events, manifest)
+
     def _report_progress(self) -> None:
-        self.progress(sum(self.sizes[name] for name in self.done), sum(self.sizes.values()))
+        self.progress(self.runs_done, sum(self.sizes.values()))

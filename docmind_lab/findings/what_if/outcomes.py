@@ -155,7 +155,8 @@ class Replay:
         # Whoever is back by the deadline is untouched by any rule.
         finished = self._ended <= deadlines
         stop = np.where(finished, np.inf, self._stop(rule, deadlines))
-        returned = np.fmin(np.where(np.isnan(self._ended), np.inf, self._ended), self._returned(rule, deadlines, stop))
+        back = np.broadcast_to(deadlines, stop.shape) if rule.caller == "leaves" else stop
+        returned = np.fmin(np.where(np.isnan(self._ended), np.inf, self._ended), back)
         is_seen = returned <= horizon
         key = (rule.work, rule.cut_after_s, rule.propagates, deadlines.tobytes())
         if key not in self._late_work:
@@ -207,9 +208,6 @@ class Replay:
         # Between two steps the flag is looked at when the next one would begin.
         begins = steps.min(np.where(steps["started"] > deadlines, steps["started"], np.inf))
         return np.asarray(np.where(np.isneginf(ends), begins, ends))
-
-    def _returned(self, rule: Rule, deadlines: Floats, stop: Floats) -> Floats:
-        return np.broadcast_to(deadlines, stop.shape) if rule.caller == "leaves" else stop
 
     def _work(self, rule: Rule, deadlines: Floats, finished: Bools) -> tuple[Bools, Floats]:
         """Return which calls are made at all, and when the server is done with each."""
@@ -282,12 +280,12 @@ class Replay:
         stretches = self._generation
         call = stretches["call"][:, 0].astype(np.int64)
         begun, ended, tokens = stretches["begun"], stretches["ended"], stretches["tokens"]
-        span = np.maximum(ended - begun, _SHORTEST_S)
+        length_s = np.maximum(ended - begun, _SHORTEST_S)
         stop = np.minimum(ended, until[call])
-        tokens_by_stop = np.where(stop >= ended, tokens, np.floor(tokens * np.maximum(0.0, stop - begun) / span))
-        length = np.maximum(stop - begun, _SHORTEST_S)
-        before = np.floor(tokens_by_stop * np.clip((deadlines - begun) / length, 0.0, 1.0))
-        late = np.where(seen[call] & (stop > deadlines), tokens_by_stop - before, 0.0)
+        tokens_by_stop = np.where(stop >= ended, tokens, np.floor(tokens * np.maximum(0.0, stop - begun) / length_s))
+        until_stop_s = np.maximum(stop - begun, _SHORTEST_S)
+        in_time = np.floor(tokens_by_stop * np.clip((deadlines - begun) / until_stop_s, 0.0, 1.0))
+        late = np.where(seen[call] & (stop > deadlines), tokens_by_stop - in_time, 0.0)
         return stretches.sum(late)
 
     def _result_step_from(self, steps: Rows) -> Floats:
@@ -304,10 +302,6 @@ class Replay:
         result = self._result_from[steps.owner]
         return np.asarray((steps["ended"] >= result - _TOGETHER_S) & (steps["ended"] <= result + _TOGETHER_S))
 
-    @staticmethod
-    def _begun(steps: Rows) -> Floats:
-        return np.where(np.isinf(steps["started"]), -np.inf, steps["started"])
-
     def _outcomes(
         self, rule: Rule, deadlines: Floats, stop: Floats, returned: Floats, is_seen: Bools
     ) -> NDArray[np.int8]:
@@ -316,7 +310,8 @@ class Replay:
         if rule.work in self._steps and rule.caller == "waits":
             # A step that has not begun by the deadline never does, however short it is.
             steps = self._steps[rule.work]
-            by_itself &= (self._ended <= deadlines) | (steps.max(self._begun(steps)) <= deadlines)
+            begun = np.where(np.isinf(steps["started"]), -np.inf, steps["started"])
+            by_itself &= (self._ended <= deadlines) | (steps.max(begun) <= deadlines)
         outcome = np.where(by_itself, self._outcome, _ENDING["timed_out"]).astype(np.int8)
         if rule.returns_result:
             has_result = self._result_from <= np.minimum(stop, returned)

@@ -15,6 +15,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
 from docmind_lab.statistics.completion_curves import aalen_johansen
 from docmind_lab.statistics.interval import Floats, check_confidence
+from docmind_lab.statistics.shares import wilson_bounds
 from docmind_lab.tables.traces.trace_tables import Traces
 
 # Wilson's interval of fewer is nearly all of 0 to 1, and its estimate one run's word.
@@ -101,12 +102,10 @@ class _Shares:
 
     def with_bounds(self, confidence: float) -> dict[str, Floats]:
         """Return share, low and high, with Wilson's bounds for as many independent runs, with Student's quantile."""
-        share, n = self.share, self.enough
-        z = float(stats.t.ppf(0.5 + check_confidence(confidence) / 2, max(1, self.sessions - 1)))
-        centre = (share + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-        share, high = self.where_known(np.minimum(1.0, centre + half))
-        return {"share": share, "low": np.maximum(0.0, centre - half), "high": high}
+        quantile = float(stats.t.ppf(0.5 + check_confidence(confidence) / 2, max(1, self.sessions - 1)))
+        low, high = wilson_bounds(self.share, self.enough, quantile)
+        share, high = self.where_known(high)
+        return {"share": share, "low": low, "high": high}
 
 
 def _shares(traces: Traces, timeouts_s: Floats) -> _Shares:

@@ -13,14 +13,14 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from docmind_lab.core.alternative_catalogue import CATALOGUE, options_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.text import percent
 from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.findings.what_if.outcomes import Replay
+from docmind_lab.tables.conditions import require_one_condition
 from docmind_lab.tables.frames import StudyTables
-from docmind_lab.tables.traces.rules import RULES, NamedRule
+from docmind_lab.tables.traces.rules import RULES_OF
 from docmind_lab.tables.traces.traced_studies import traces_of_study
 
 WITHIN_S: Final = 1e-6
@@ -64,27 +64,24 @@ class StackAgreement(MakesFinding):
         return Finding((title, *([] if rest.empty else [rest])), {"same_share": self.same_share}, {"pairs": self.pairs})
 
 
-def agreement_with_stack(study: StudyTables, server_behaviour: ServerBehaviour | str | None = None) -> StackAgreement:
+def agreement_with_stack(study: StudyTables) -> StackAgreement:
     """Replay the control of a study under its other alternatives, and compare with the runs of these.
 
     Args:
         study: Runs of the control and of other alternatives, in one condition.
-        server_behaviour: What the server did; None means as the study's tables name it.
 
     Raises:
         ConfigurationError: There is no control, or there are several conditions.
     """
     runs = study.runs
-    if len(runs[["decision_timeout_s", "horizon_s", "workload", "fault", "server_behaviour"]].drop_duplicates()) > 1:
-        raise ConfigurationError("the runs are of several conditions: compare those of one")
+    require_one_condition(runs)
     traces = traces_of_study(study)
-    behaviour = server_behaviour or str(runs["server_behaviour"].iloc[0])
-    profile = ServerBehaviour.named(behaviour) if isinstance(behaviour, str) else behaviour
     timeout_s, horizon_s = float(runs["decision_timeout_s"].iloc[0]), float(runs["horizon_s"].iloc[0])
-    replay = Replay(traces, profile)
+    replay = Replay(traces, ServerBehaviour.named(str(runs["server_behaviour"].iloc[0])))
     place = {seed: row for row, seed in enumerate(traces.runs["session"])}
     frames = []
-    for named in _rules_in(runs):
+    arms = runs[["alternative", "alternative_options"]].astype("str").drop_duplicates()
+    for named in filter(None, map(RULES_OF.get, arms.itertuples(index=False, name=None))):
         outcomes = replay.under(named.rule, [timeout_s], horizon_factor=horizon_s / timeout_s)
         measured = runs[(runs["alternative"] == named.alternative) & (runs["alternative_options"] == named.options)]
         measured = measured[measured["seed"].astype("str").isin(place)]
@@ -94,17 +91,6 @@ def agreement_with_stack(study: StudyTables, server_behaviour: ServerBehaviour |
     if not frames:
         raise ConfigurationError("the study has no alternative beside its control: measure some with it")
     return StackAgreement(pd.concat(frames, ignore_index=True))
-
-
-def _rules_in(runs: pd.DataFrame) -> list[NamedRule]:
-    """The rules of the arms of a study that a trace can say of."""
-    arms = runs[["alternative", "alternative_options"]].astype("str").drop_duplicates()
-    known = {
-        (name, options_of(name, variant)): NamedRule(name, options_of(name, variant), RULES[rule])
-        for name, entry in CATALOGUE.items()
-        for variant, rule in entry.on_traces.items()
-    }
-    return [known[key] for key in arms.itertuples(index=False, name=None) if key in known]
 
 
 def _pairs(measured: pd.DataFrame, replayed: dict[str, Any], known: np.ndarray[Any, Any]) -> pd.DataFrame:

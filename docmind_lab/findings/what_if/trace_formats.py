@@ -81,7 +81,7 @@ def _recognise(path: Path) -> str:
     if tool:
         raise ConfigurationError(
             f"{first.where}: this is an export of {tool}, which is not read; have its spans sent to an OpenTelemetry "
-            "Collector too, whose file exporter writes OTLP JSON (docs/traces.md)"
+            "Collector too, whose file exporter writes OTLP JSON (docs/measurements.md)"
         )
     if isinstance(first.values.get("spans"), list) and "observed_until_s" in first.values:
         return "traces"

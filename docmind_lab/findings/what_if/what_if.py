@@ -8,6 +8,7 @@ result.study(60)        # the runs at one decision timeout, as a study
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,19 +17,22 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.lateness import HELD_WITHIN_S
+from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.server_behaviour import ServerBehaviour
 from docmind_lab.core.text import count_of, join_names, number, one_line, percent
 from docmind_lab.findings.choice import FEWEST_PAIRS, choose
 from docmind_lab.findings.finding import Block, Finding, MakesFinding
-from docmind_lab.findings.what_if.answers import Answers, arm_rows
+from docmind_lab.findings.study import Study
+from docmind_lab.findings.what_if.answers import arm_rows, run_rows
 from docmind_lab.findings.what_if.outcomes import Replay
-from docmind_lab.findings.what_if.shares_in_time import in_time_shares
+from docmind_lab.findings.what_if.shares_in_time import in_time_shares, predicted_shares
 from docmind_lab.statistics.interval import Floats
 from docmind_lab.statistics.shares import runs_needed_for_share
 from docmind_lab.tables.conditions import with_arms
-from docmind_lab.tables.frames import rows_of
-from docmind_lab.tables.traces.rules import rules_of
+from docmind_lab.tables.frames import rows_of, to_frame, with_dtypes
+from docmind_lab.tables.traces.rules import NamedRule, rules_of
 from docmind_lab.tables.traces.trace_tables import Traces
 
 _DEADLINES_WHEN_LEFT_OUT: Final = 12
@@ -36,11 +40,100 @@ _OF_TABLE: Final = "runs that ended otherwise, late callers, and work after the 
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class WhatIf(MakesFinding, Answers):
+class WhatIf(MakesFinding):
     """What would have become of recorded runs under each alternative at each decision timeout, with its sentences.
 
-    Its rows and attributes are those of `Answers`.
+    frame: one row per alternative and decision timeout. Columns: arm, alternative, alternative_options,
+    decision_timeout_s; runs, sessions, known_runs (those a trace can say of); in_time (runs), share, low, high (of all
+    runs, by session), observed_share (share of runs of which it was observed; the rest had been cut before, and is
+    estimated from the runs that went on longer), known_until_s (past it too few runs were watched: the share is NaN,
+    and lies between low and 1; inf where all is known); partial, timed_out, failed, interrupted, unfinished (runs);
+    overran (callers back more than 150 ms late), caller_overrun_median_s and caller_overrun_worst_s (of those that
+    overran; inf: not back while the run was observed); means per run calls_after, busy_after_s and tokens_after, NaN
+    past known_until_s, lower bounds where lower_bounds is True.
     """
+
+    traces: Traces
+    frame: pd.DataFrame
+    rules: tuple[NamedRule, ...]
+    replay: Replay
+    confidence: float
+
+    def study(self, decision_timeout_s: float) -> Study:
+        """Return the runs at one decision timeout as a study, for its figures, contrasts and sentences.
+
+        Args:
+            decision_timeout_s: The decision timeout, seconds.
+
+        Raises:
+            ConfigurationError: It is not positive and finite.
+        """
+        frames = [
+            run_rows(
+                self.traces,
+                named,
+                self.replay.under(named.rule, [decision_timeout_s]),
+                float(decision_timeout_s),
+                self.replay.behaviour.name,
+            )
+            for named in self.rules
+        ]
+        runs = with_dtypes("runs", pd.concat(frames, ignore_index=True))
+        # Nothing is known of the system but its name, so no setting of the lab's can give it the choice.
+        plain = {"asked": "runs", "reads_settings": False}
+        systems = {str(name): {"kind": str(name), "title": str(name), **plain} for name in runs["workload"].unique()}
+        manifest = {"schema_version": SCHEMA_VERSION, "systems": systems}
+        return Study(runs, to_frame("calls", []), to_frame("events", []), manifest)
+
+    def smallest(self, target: float = 0.95) -> float:
+        """Return the smallest decision timeout whose share in time surely reaches the target; NaN if none does.
+
+        The decision timeouts are looked at from the largest down, and the first that is not sure ends it.
+
+        Args:
+            target: Share of runs answered in time, above 0 and below 1.
+
+        Raises:
+            ConfigurationError: The target is not between 0 and 1.
+        """
+        if not 0 < target < 1:
+            raise ConfigurationError(f"target must lie between 0 and 1, not {target:g}")
+        curve = self.curve.sort_values("decision_timeout_s", ascending=False)
+        best = math.nan
+        for timeout_s, low in zip(curve["decision_timeout_s"], curve["low"], strict=True):
+            if low < target:
+                break
+            best = float(timeout_s)
+        return best
+
+    def predict(self, sessions: int) -> pd.DataFrame:
+        """Return the share in time to be expected in other sessions of the same kind, by decision timeout.
+
+        Args:
+            sessions: How many sessions will be seen.
+
+        Returns:
+            One row per decision timeout: decision_timeout_s, sessions, share, low, high (bounds for the share that will
+            be seen in them), observed_share.
+
+        Raises:
+            ConfigurationError: There are no sessions to predict, or fewer than two were observed.
+        """
+        timeouts = self.curve["decision_timeout_s"].to_numpy()
+        return predicted_shares(self.traces, timeouts, sessions, self.confidence)
+
+    @functools.cached_property
+    def curve(self) -> pd.DataFrame:
+        """One row per decision timeout: who enforces it does not change which runs end in time."""
+        return self.frame.drop_duplicates("decision_timeout_s")
+
+    def reaching(self, timeout_s: float) -> list[int]:
+        """Return the runs, by place, that are seen at work past a timeout and that every rule can say something of."""
+        runs = self.traces.runs
+        at_work = (~(runs["ended_at_s"] <= timeout_s) & (runs["observed_until_s"] > timeout_s)).to_numpy(copy=True)
+        for named in self.rules:
+            at_work &= self.replay.under(named.rule, [timeout_s]).known[:, 0]
+        return [int(place) for place in np.flatnonzero(at_work)]
 
     def sentences(self, target: float = 0.95) -> tuple[str, ...]:
         """Return what the traces say: how long the timeout should be, how to enforce it, and what they cannot say."""
@@ -155,7 +248,7 @@ class WhatIf(MakesFinding, Answers):
             return pd.DataFrame(
                 {
                     "decision timeout (s)": [f"{value:g}" for value in curve["decision_timeout_s"]],
-                    "in time": [_share_or_not_known(share) for share in curve["share"]],
+                    "in time": ["not known" if math.isnan(share) else percent(share, 1) for share in curve["share"]],
                     percent(self.confidence): [_bounds(row) for row in rows_of(curve)],
                     "observed": [percent(share) for share in curve["observed_share"]],
                 }
@@ -167,7 +260,7 @@ class WhatIf(MakesFinding, Answers):
             "nothing": rows["timed_out"] + rows["unfinished"],
             "late": rows["overran"],
             "worst s": [
-                _worst(each) if late else ""
+                ("" if not late else number(each, 1) if math.isfinite(each) else "not seen")
                 for each, late in zip(rows["caller_overrun_worst_s"], rows["overran"], strict=True)
             ],
             "calls": _means(rows["calls_after"], least, 2),
@@ -188,6 +281,11 @@ class WhatIf(MakesFinding, Answers):
         sentences = self.sentences(target)
         words = (f"What if the deadline were another? {head}", *notes, *tables, *sentences)
         return Finding(words, {"sentences": sentences}, {"rows": self.frame})
+
+    def as_shown(self) -> Finding:
+        """Return the same, the answer first."""
+        words, (answer, *others) = self.finding().words, self.sentences()
+        return Finding((answer, *words[: -len(others) - 1], *others))
 
 
 def what_if(
@@ -235,7 +333,8 @@ def what_if(
 def _left_behind(runs: pd.DataFrame) -> str:
     """Return what an alternative did to runs that reached the deadline, in words that follow its name."""
     worst_s = float(runs["caller_overrun_s"].fillna(math.inf).max())
-    late = f", callers {_late_by(worst_s)}" if worst_s > HELD_WITHIN_S else ""
+    late_by = f"up to {number(worst_s, 1)} s late" if math.isfinite(worst_s) else "not back while the run was watched"
+    late = f", callers {late_by}" if worst_s > HELD_WITHIN_S else ""
     return f"leaves {number(_busy_s(runs), 1)} s of work a run{late}"
 
 
@@ -253,10 +352,6 @@ def _timeouts(traces: Traces) -> Floats:
     return np.array(sorted({*rounded, *([] if max(rounded) >= high else [float(math.ceil(high))])}))
 
 
-def _share_or_not_known(share: float) -> str:
-    return "not known" if math.isnan(share) else percent(share, 1)
-
-
 def _share(row: Mapping[str, Any], words: str) -> str:
     """Return how large a share is in words, also where only its lower bound is known."""
     if math.isnan(row["share"]):
@@ -266,14 +361,6 @@ def _share(row: Mapping[str, Any], words: str) -> str:
 
 def _bounds(row: Mapping[str, Any]) -> str:
     return f"{percent(row['low'], 1)} to {percent(row['high'], 1)}"
-
-
-def _worst(late_s: float) -> str:
-    return number(late_s, 1) if math.isfinite(late_s) else "not seen"
-
-
-def _late_by(worst_s: float) -> str:
-    return f"up to {number(worst_s, 1)} s late" if math.isfinite(worst_s) else "not back while the run was watched"
 
 
 def _means(values: pd.Series[float], least: Sequence[str], digits: int) -> list[str]:

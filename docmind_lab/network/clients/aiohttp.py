@@ -12,13 +12,24 @@ import math
 import weakref
 from typing import Any
 
+import httpx
+
 from docmind_lab.core.deadlines import CappedTimeout, Deadline
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import is_sending, sending_scope
-from docmind_lab.network.clients.in_memory import MemoryTransport
-from docmind_lab.network.clients.watching import NotedResponse, exchange_of, hold_in_force, is_late, observer_of_run
+from docmind_lab.network.clients.in_memory import MemoryTransport, socket_error
+from docmind_lab.network.clients.watching import (
+    ResponseWatcher,
+    exchange_of,
+    hold_in_force,
+    is_late,
+    limited_exchange,
+    observer_of_run,
+)
 from docmind_lab.network.deadline_headers import wire_in_force
+from docmind_lab.network.exchange import Exchange
 from docmind_lab.network.replacements import Replacements
+from docmind_lab.network.wrapping_up import wrap_up_body
 
 
 class AiohttpAdapter(Replacements):
@@ -26,21 +37,26 @@ class AiohttpAdapter(Replacements):
 
     def __init__(self) -> None:
         super().__init__()
-        self._under_way: weakref.WeakKeyDictionary[Any, NotedResponse] = weakref.WeakKeyDictionary()
+        self._under_way: weakref.WeakKeyDictionary[Any, ResponseWatcher] = weakref.WeakKeyDictionary()
+        # By the task that waits for a connection to send it on.
+        self._begun: weakref.WeakKeyDictionary[Any, Exchange] = weakref.WeakKeyDictionary()
 
     def hold(self) -> None:
         """Replace the methods by which aiohttp sends and waits, until `remove`."""
         import aiohttp  # noqa: PLC0415 - only where it is to be held
+        from aiohttp.client_proto import ResponseHandler  # noqa: PLC0415 - as above
         from aiohttp.helpers import TimeoutHandle, TimerContext  # noqa: PLC0415 - as above
 
-        self.replace(aiohttp.ClientRequest, "send", _wrap_send)
+        self.replace(aiohttp.ClientRequest, "send", self._wrap_send)
+        self.replace(ResponseHandler, "data_received", self._wrap_received)
+        self.replace(ResponseHandler, "connection_lost", self._wrap_lost)
         self.replace(TimeoutHandle, "__call__", _wrap_expiry)
         self.replace(TimerContext, "__exit__", _wrap_timer_exit)
         # Private, and the one method that all public ones call.
-        self.replace(aiohttp.ClientSession, "_request", _wrap_request)
+        self.replace(aiohttp.ClientSession, "_request", self._wrap_request)
 
     def observe(self) -> None:
-        """Replace the methods by which aiohttp connects, sends and receives, until `remove`."""
+        """Replace the methods by which aiohttp connects, until `remove`: what it sends and receives is held already."""
         import aiohttp  # noqa: PLC0415 - it may not be installed
         from aiohttp.client_proto import ResponseHandler  # noqa: PLC0415 - as above
 
@@ -48,41 +64,96 @@ class AiohttpAdapter(Replacements):
         self.replace(aiohttp.BaseConnector, "_get", _wrap_get)
         for kind in (aiohttp.TCPConnector, aiohttp.UnixConnector):
             self.replace(kind, "_create_connection", functools.partial(_wrap_create, ResponseHandler))
-        self.replace(aiohttp.ClientRequest, "send", self._wrap_observed_send)
-        self.replace(ResponseHandler, "data_received", self._wrap_received)
-        self.replace(ResponseHandler, "connection_lost", self._wrap_lost)
 
-    def _wrap_observed_send(self, previous: Any) -> Any:
+    def _wrap_request(self, previous: Any) -> Any:
+        async def _request(session: Any, method: str, url: Any, **options: Any) -> Any:
+            held = hold_in_force()
+            if held is None:
+                return await previous(session, method, url, **options)
+            hold, deadline = held
+            hold.refuse_if_over()
+            to = session._build_url(url)
+            exchange = limited_exchange(method, str(to)) if observer_of_run(str(to.host)) is None else None
+            if exchange is not None:
+                self._begun[asyncio.current_task()] = exchange
+            options["timeout"] = _cap_timeout(session, options.get("timeout"), deadline, exchange)
+            try:
+                return await previous(session, method, url, **options)
+            except TimeoutError as error:
+                if is_late(hold):
+                    raise hold.cut() from error
+                if self._begun.get(asyncio.current_task()) is exchange is not None:
+                    # The wait for a connection.
+                    exchange.note_failure(httpx.ConnectTimeout(str(error)))
+                raise
+
+        return _request
+
+    def _wrap_send(self, previous: Any) -> Any:
+        # Called for each redirect, with a request of its own.
         async def send(request: Any, connection: Any) -> Any:
+            held, wire = hold_in_force(), wire_in_force()
+            if held is not None and wire is not None:
+                wire.change(request.headers, request.url.raw_host or "", request.url.port, held[1])
             observer = observer_of_run(str(request.url.host))
-            if observer is None or observer.is_simulated or is_sending() or request.method == "CONNECT":
+            if held is not None and not (observer is not None and observer.is_simulated):
+                await _wrap_up(request)
+            exchange = self._exchange_of(request)
+            if exchange is None:
                 return await previous(request, connection)
-            body = getattr(request.body, "_value", request.body)
-            exchange = exchange_of(observer, request.method, str(request.url), body if isinstance(body, bytes) else b"")
             exchange.note_sent(b"")
-            self._under_way[connection.protocol] = NotedResponse(exchange, request.method)
+            watcher = self._under_way[connection.protocol] = ResponseWatcher(exchange, request.method)
+            if exchange.limit_bound is not None:
+                _cut_when_over(connection.protocol, watcher)
             with sending_scope():
                 return await previous(request, connection)
 
         return send
 
+    def _exchange_of(self, request: Any) -> Exchange | None:
+        """Return the exchange of a request that is sent: of the run that observes it, or of a call with limits."""
+        begun = self._begun.pop(asyncio.current_task(), None)
+        # What another adapter above this one sends is its request.
+        if is_sending() or request.method == "CONNECT":
+            return None
+        if begun is not None:
+            return begun
+        observer = observer_of_run(str(request.url.host))
+        if observer is not None and observer.is_simulated:
+            return None
+        if observer is None:
+            return limited_exchange(request.method, str(request.url))
+        body = getattr(request.body, "_value", request.body)
+        return exchange_of(observer, request.method, str(request.url), body if isinstance(body, bytes) else b"")
+
     def _wrap_received(self, previous: Any) -> Any:
         def data_received(protocol: Any, data: bytes) -> Any:
-            noted = self._under_way.get(protocol)
-            if noted is not None and data:
-                noted.received(data)
+            watcher = self._under_way.get(protocol)
+            if watcher is not None and data:
+                watcher.note_data(data)
             return previous(protocol, data)
 
         return data_received
 
     def _wrap_lost(self, previous: Any) -> Any:
         def connection_lost(protocol: Any, error: BaseException | None) -> Any:
-            noted = self._under_way.pop(protocol, None)
-            if noted is not None:
-                noted.lost(error)
+            watcher = self._under_way.pop(protocol, None)
+            if watcher is not None:
+                watcher.note_connection_lost(error)
             return previous(protocol, error)
 
         return connection_lost
+
+
+async def _wrap_up(request: Any) -> None:
+    """Tell a model to end in the body of a request, where its run is wrapped up."""
+    from aiohttp import BytesPayload  # noqa: PLC0415 - it is there
+
+    content = await request.body.as_bytes() if isinstance(request.body, BytesPayload) else None
+    raw = [(name.encode(), value.encode()) for name, value in request.headers.items()]
+    body = wrap_up_body(str(request.url.host), request.url.path, raw, lambda: content)
+    if body is not None:
+        await request.update_body(body)
 
 
 def _wrap_get(previous: Any) -> Any:
@@ -104,7 +175,14 @@ def _wrap_create(handler: Any, previous: Any) -> Any:
         protocol = handler(asyncio.get_running_loop())
         scheme = {"ws": "http", "wss": "https"}.get(request.url.scheme, request.url.scheme)
         fail = functools.partial(_fail, protocol)
-        protocol.connection_made(MemoryTransport(scheme, protocol, fail, _take_deadline(timeout.total)))
+        # What its own timers bound, in the words of a request of httpx.
+        timers = {
+            "total": timeout.total,
+            "pool": timeout.connect,
+            "connect": timeout.sock_connect,
+            "read": timeout.sock_read,
+        }
+        protocol.connection_made(MemoryTransport(scheme, protocol, fail, _take_deadline(timeout.total), timers))
         return protocol
 
     return _create_connection
@@ -119,7 +197,11 @@ def _take_deadline(total: float | None) -> Deadline | None:
 
 
 def _fail(protocol: Any, error: BaseException) -> None:
-    """Raise an error where the response of a protocol of aiohttp is awaited, or its body."""
+    """Raise an error where the response of a protocol of aiohttp is awaited, or its body; a timeout as aiohttp's."""
+    from aiohttp import SocketTimeoutError  # noqa: PLC0415 - it is there
+
+    if isinstance(error, TimeoutError):
+        error = SocketTimeoutError(str(error))
     # Private: the protocol's own ways of failing turn the error into one of aiohttp's.
     payload = protocol._payload
     protocol.set_exception(error)
@@ -130,26 +212,11 @@ def _fail(protocol: Any, error: BaseException) -> None:
 # ---- what holds it
 
 
-def _wrap_request(previous: Any) -> Any:
-    async def _request(session: Any, method: str, url: Any, **options: Any) -> Any:
-        held = hold_in_force()
-        if held is None:
-            return await previous(session, method, url, **options)
-        hold, deadline = held
-        hold.refuse_if_over()
-        options["timeout"] = _capped(session, options.get("timeout"), deadline)
-        try:
-            return await previous(session, method, url, **options)
-        except TimeoutError as error:
-            if is_late(hold):
-                raise hold.cut() from error
-            raise
+def _cap_timeout(session: Any, own: Any, deadline: Deadline, exchange: Exchange | None) -> Any:
+    """Return the timeout of a request with its total capped by the deadline, and its connecting by limits of its call.
 
-    return _request
-
-
-def _capped(session: Any, own: Any, deadline: Deadline) -> Any:
-    """Return the timeout of a request with its total capped by the deadline. own: the caller's own."""
+    own: the caller's own. exchange: of a call with limits; None for others.
+    """
     from aiohttp import ClientTimeout  # noqa: PLC0415 - it is there
 
     if isinstance(own, int | float):
@@ -157,9 +224,10 @@ def _capped(session: Any, own: Any, deadline: Deadline) -> Any:
     timeout = own if isinstance(own, ClientTimeout) else session.timeout
     if isinstance(timeout.total, CappedTimeout):
         return timeout
+    bound = None if exchange is None else exchange.limit_bound
     return ClientTimeout(
         total=CappedTimeout.of(timeout.total or None, deadline),
-        connect=timeout.connect,
+        connect=timeout.connect if bound is None else bound.cap(timeout.connect),
         sock_read=timeout.sock_read,
         sock_connect=timeout.sock_connect,
         # With a threshold aiohttp rounds longer timeouts up to whole seconds.
@@ -196,12 +264,19 @@ def _wrap_timer_exit(previous: Any) -> Any:
     return leave
 
 
-def _wrap_send(previous: Any) -> Any:
-    # Called for each redirect, with a request of its own.
-    async def send(request: Any, connection: Any) -> Any:
-        held, wire = hold_in_force(), wire_in_force()
-        if held is not None and wire is not None:
-            wire.change(request.headers, request.url.raw_host or "", request.url.port, held[1])
-        return await previous(request, connection)
+def _cut_when_over(protocol: Any, watcher: ResponseWatcher) -> None:
+    """Fail a request of a protocol once a limit of its call is over, as aiohttp fails it by its own read timeout."""
+    loop, exchange = asyncio.get_running_loop(), watcher.exchange
 
-    return send
+    def look() -> None:
+        bound = exchange.limit_bound
+        if watcher.is_over or bound is None:
+            return
+        if exchange.limit_over:
+            error = httpx.ReadTimeout("a limit of the call is over")
+            watcher.note_connection_lost(error)
+            _fail(protocol, socket_error(error))
+        elif bound.remaining() > 0:
+            loop.call_later(bound.remaining(), look)
+
+    look()

@@ -18,17 +18,22 @@ import ssl
 import sys
 import weakref
 from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
 
 from docmind_lab.core.deadlines import CappedTimeout, Deadline
 from docmind_lab.core.holds import Hold, blocking_on, current_hold
 from docmind_lab.network.attempts import is_sending, sending_scope
 from docmind_lab.network.clients.in_memory import MemorySocket
 from docmind_lab.network.clients.watching import (
-    NotedResponse,
     Observer,
+    ResponseWatcher,
     exchange_of,
+    held_code,
     hold_in_force,
     is_late,
+    limited_exchange,
     note_failures,
     observer_of_run,
 )
@@ -36,6 +41,7 @@ from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange
 from docmind_lab.network.replacements import Replacements
 from docmind_lab.network.streams import end_waits
+from docmind_lab.network.wrapping_up import wrap_up_body
 
 _TLS_PORT = 443
 # 0 would make a socket one that does not wait at all.
@@ -53,9 +59,9 @@ class HttpClientAdapter(Replacements):
         """Replace the methods by which urllib3 connects and sends, until `remove`."""
         kinds = _classes("urllib3.connection", "HTTPConnection", "HTTPSConnection")
         for kind in kinds:
-            self.replace(kind, "connect", _wrap_connect)
+            self.replace(kind, "connect", self._wrap_connect)
         for kind in kinds[:1]:
-            self.replace(kind, "request", _wrap_request)
+            self.replace(kind, "request", self._wrap_request)
 
     def observe(self) -> None:
         """Replace the methods of http.client and of what is made from it, until `remove`."""
@@ -63,12 +69,70 @@ class HttpClientAdapter(Replacements):
         # Below Google's API client. Its connections connect by themselves too.
         kinds += _classes("httplib2", "HTTPConnectionWithTimeout", "HTTPSConnectionWithTimeout")
         for kind in kinds:
-            self.replace(kind, "connect", _wrap_connect)
+            self.replace(kind, "connect", self._wrap_connect)
         for kind in kinds + _classes("urllib3.connection", "HTTPConnection", "HTTPSConnection"):
             self.replace(kind, "connect", _wrap_connect_in_memory)
         self.replace(http.client.HTTPConnection, "putrequest", self._wrap_putrequest)
         self.replace(http.client.HTTPConnection, "send", self._wrap_send)
         self.replace(http.client.HTTPConnection, "getresponse", self._wrap_getresponse)
+
+    def _wrap_connect(self, previous: Any) -> Any:
+        def connect(connection: Any) -> Any:
+            _connected.add(connection)
+            held = _hold_on(connection)
+            if held is None:
+                return previous(connection)
+            hold, deadline = held
+            hold.refuse_if_over()
+            exchange, timeout_s = self._under_way.get(connection), connection.timeout
+            bound = exchange.limit_bound if exchange is not None else None
+            connection.timeout = max(_LEAST_S, (bound or deadline).cap(_timeout_of(connection)))
+            try:
+                return previous(connection)
+            except Exception as error:
+                if is_late(hold):
+                    raise hold.cut() from error
+                if exchange is not None and exchange.limit_over:
+                    exchange.note_failure(httpx.ConnectTimeout(str(error)))
+                raise
+            finally:
+                connection.timeout = timeout_s
+
+        return connect
+
+    def _wrap_request(self, previous: Any) -> Any:
+        def request(
+            connection: Any, method: str, url: str, body: Any = None, headers: Any = None, *rest: Any, **options: Any
+        ) -> Any:
+            held, wire = hold_in_force(), wire_in_force()
+            if held is not None:
+                held[0].refuse_if_over()
+            if held_code() is not None:
+                self._bound_request(connection, method, url)
+                if not _is_simulated(connection):
+                    body, headers = _wrap_up(connection, url, body, headers)
+            if held is not None and wire is not None:
+                from urllib3 import HTTPHeaderDict  # noqa: PLC0415 - it is there
+
+                # A copy: the caller's own headers, sent again, have another time left.
+                headers = HTTPHeaderDict(headers or {})
+                # What goes through a proxy goes to a host that is not known here.
+                host = "" if connection.proxy is not None else connection.host
+                wire.change(headers, host, connection.port, held[1])
+            return previous(connection, method, url, body, headers, *rest, **options)
+
+        return request
+
+    def _bound_request(self, connection: Any, method: str, url: str) -> None:
+        """Bound the waits of a request that is about to be sent, and watch its response if it has an exchange."""
+        exchange = limited_exchange(method, _address(connection, url)) if _observer(connection) is None else None
+        # The connection's request before this one may have left its own.
+        self._under_way.pop(connection, None)
+        if exchange is not None:
+            self._under_way[connection] = exchange
+        _hold_socket(connection, is_watched=exchange is not None)
+        if exchange is not None and connection.sock is not None:
+            _held_socket(connection).watcher = ResponseWatcher(exchange, method)
 
     def _wrap_putrequest(self, previous: Any) -> Any:
         def putrequest(connection: Any, method: str, url: str, *arguments: Any, **options: Any) -> Any:
@@ -101,10 +165,22 @@ class HttpClientAdapter(Replacements):
             exchange = self._under_way.pop(connection, None)
             if exchange is not None:
                 # Through a tunnel, the socket has not been wrapped before.
-                _wrap_socket(connection).noted = NotedResponse(exchange, connection._method)
+                _held_socket(connection).watcher = ResponseWatcher(exchange, connection._method)
             return previous(connection)
 
         return getresponse
+
+
+def _wrap_up(connection: Any, target: str, body: Any, headers: Any) -> tuple[Any, Any]:
+    """Return body and headers of a request of urllib3: its own, or others where a model is told to end."""
+    raw = [(str(name).encode(), str(value).encode()) for name, value in dict(headers or {}).items()]
+    content = body.encode() if isinstance(body, str) else body
+    host, path = str(_host_of(connection)), urlsplit(_address(connection, target)).path
+    new_body = wrap_up_body(host, path, raw, lambda: content if isinstance(content, bytes) else None)
+    if new_body is None:
+        return body, headers
+    rest = {name: value for name, value in (headers or {}).items() if str(name).lower() != "content-length"}
+    return new_body, {**rest, "Content-Length": str(len(new_body))}
 
 
 def _classes(module: str, *names: str) -> list[type]:
@@ -179,10 +255,10 @@ def _host_of(connection: Any) -> Any:
 class _HeldSocket:
     """A blocking socket whose waits are bounded by the hold in force; everything else is the socket's own.
 
-    noted: the response that comes next, if somebody observes it.
+    watcher: of the response that comes next; None if nobody watches it.
     """
 
-    noted: NotedResponse | None = None
+    watcher: ResponseWatcher | None = None
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -191,35 +267,36 @@ class _HeldSocket:
         return getattr(self._inner, name)
 
     def sendall(self, data: Any, *arguments: Any) -> Any:
-        with _bounded(self._inner):
+        with _bounded(self._inner, None if self.watcher is None else self.watcher.exchange):
             return self._inner.sendall(data, *arguments)
 
     def makefile(self, mode: str = "r", buffering: int | None = None, **options: Any) -> Any:
         if mode != "rb":
             return self._inner.makefile(mode, buffering, **options)
-        noted, self.noted = self.noted, None
-        return io.BufferedReader(_HeldFile(self._inner, noted))
+        watcher, self.watcher = self.watcher, None
+        return io.BufferedReader(_HeldFile(self._inner, watcher))
 
 
 class _HeldFile(io.RawIOBase):
-    """The readable end of a held socket. noted: the response that is read."""
+    """The readable end of a held socket. watcher: of the response that is read; None if nobody watches it."""
 
-    def __init__(self, inner: Any, noted: NotedResponse | None) -> None:
-        self._socket, self._noted = inner, noted
+    def __init__(self, inner: Any, watcher: ResponseWatcher | None) -> None:
+        self._socket, self._watcher = inner, watcher
         self._raw: io.RawIOBase = inner.makefile("rb", buffering=0)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int | None:
-        with note_failures(None if self._noted is None else self._noted.exchange):
+        with note_failures(None if self._watcher is None else self._watcher.exchange):
             count = self._read(buffer)
-        if self._noted is not None:
-            self._noted.received(bytes(buffer[: count or 0]))
+        if self._watcher is not None:
+            self._watcher.note_data(bytes(buffer[: count or 0]))
         return count
 
     def _read(self, buffer: Any) -> int | None:
-        bounded, own_s = _bounded(self._socket), self._socket.gettimeout()
+        exchange = None if self._watcher is None else self._watcher.exchange
+        bounded, own_s = _bounded(self._socket, exchange), self._socket.gettimeout()
         try:
             with bounded:
                 return self._raw.readinto(buffer)
@@ -236,20 +313,23 @@ class _HeldFile(io.RawIOBase):
             self._socket.settimeout(own_s)
 
     def close(self) -> None:
-        if self._noted is not None:
-            self._noted.left()
+        if self._watcher is not None:
+            self._watcher.note_client_left()
         # The socket counts its files, and is closed with the last one.
         self._raw.close()
         super().close()
 
 
 class _bounded:  # noqa: N801 - used as a function
-    """Bound one wait on a socket by the hold in force. Raises: RunCut if the deadline or the caller ends it."""
+    """Bound one wait on a socket by the hold in force, and by limits of the call that it waits for.
+
+    exchange: of the request; None where nobody knows it. Raises: RunCut if the deadline or the caller ends the wait.
+    """
 
     _waiting: blocking_on | None = None
 
-    def __init__(self, inner: Any) -> None:
-        self._socket, self.is_lifted = inner, False
+    def __init__(self, inner: Any, exchange: Exchange | None = None) -> None:
+        self._socket, self._exchange, self.is_lifted = inner, exchange, False
 
     def __enter__(self) -> None:
         held, hold = hold_in_force(), current_hold()
@@ -260,12 +340,14 @@ class _bounded:  # noqa: N801 - used as a function
         self._waiting = blocking_on(functools.partial(end_waits, self._socket))
         self._waiting.__enter__()
         self._timeout_s = self.allowed_s = self._socket.gettimeout()
-        if self._deadline is not None and hold.policy.cap == "total":
+        limit_bound = None if self._exchange is None else self._exchange.limit_bound
+        self._bound = limit_bound or (self._deadline if hold.policy.cap == "total" else None)
+        if self._bound is not None:
             if isinstance(self._socket, MemorySocket):
                 # It takes the deadline from its timeout.
-                self.allowed_s = CappedTimeout.of(self._timeout_s, self._deadline)
+                self.allowed_s = CappedTimeout.of(self._timeout_s, self._bound)
             else:
-                self.allowed_s = self._deadline.cap(self._timeout_s)
+                self.allowed_s = self._bound.cap(self._timeout_s)
             self._socket.settimeout(max(_LEAST_S, self.allowed_s))
 
     def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
@@ -279,7 +361,7 @@ class _bounded:  # noqa: N801 - used as a function
             raise self._hold.cut() from error
         if deadline is None:
             return
-        if deadline.in_force != deadline:
+        if self._bound is not None and self._bound.in_force != self._bound:
             self.is_lifted = self._timeout_s is None or self.allowed_s < self._timeout_s
         elif isinstance(error, TimeoutError) and deadline.ends_a_wait:
             raise self._hold.cut() from error
@@ -309,61 +391,21 @@ def _is_of_urllib3(connection: Any) -> bool:
     return kind is not None and isinstance(connection, kind)
 
 
-def _hold_socket(connection: Any) -> None:
-    """Have what a connection sends and receives from now on bounded, if its request is held; connect it before."""
-    if _hold_on(connection) is None:
+def _hold_socket(connection: Any, *, is_watched: bool = False) -> None:
+    """Bound what a connection sends and receives from now on if its request is held or watched; connect it before.
+
+    is_watched: whether a watcher waits for the response.
+    """
+    if _hold_on(connection) is None and not is_watched:
         return
     if connection.sock is None and connection.auto_open:
         connection.connect()
     if connection.sock is not None:
-        _wrap_socket(connection)
+        _held_socket(connection)
 
 
-def _wrap_socket(connection: Any) -> _HeldSocket:
-    """Return the socket of a connection, which is made a held one."""
+def _held_socket(connection: Any) -> _HeldSocket:
+    """Return the connection's socket as a held one; wrap it if it is not yet."""
     if not isinstance(connection.sock, _HeldSocket):
         connection.sock = _HeldSocket(connection.sock)
     return connection.sock
-
-
-def _wrap_connect(previous: Any) -> Any:
-    def connect(connection: Any) -> Any:
-        _connected.add(connection)
-        held = _hold_on(connection)
-        if held is None:
-            return previous(connection)
-        hold, deadline = held
-        hold.refuse_if_over()
-        timeout_s = connection.timeout
-        connection.timeout = max(_LEAST_S, deadline.cap(_timeout_of(connection)))
-        try:
-            return previous(connection)
-        except Exception as error:
-            if is_late(hold):
-                raise hold.cut() from error
-            raise
-        finally:
-            connection.timeout = timeout_s
-
-    return connect
-
-
-def _wrap_request(previous: Any) -> Any:
-    def request(
-        connection: Any, method: str, url: str, body: Any = None, headers: Any = None, *rest: Any, **options: Any
-    ) -> Any:
-        held, wire = hold_in_force(), wire_in_force()
-        if held is not None:
-            held[0].refuse_if_over()
-            _hold_socket(connection)
-        if held is not None and wire is not None:
-            from urllib3 import HTTPHeaderDict  # noqa: PLC0415 - it is there
-
-            # A copy: the caller's own headers, sent again, have another time left.
-            headers = HTTPHeaderDict(headers or {})
-            # What goes through a proxy goes to a host that is not known here.
-            host = "" if connection.proxy is not None else connection.host
-            wire.change(headers, host, connection.port, held[1])
-        return previous(connection, method, url, body, headers, *rest, **options)
-
-    return request

@@ -35,6 +35,7 @@ from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.replacements import Replacements
 from docmind_lab.network.streams import AsyncBackend, SyncBackend
 from docmind_lab.network.transports import AsyncBody, SyncBody
+from docmind_lab.network.wrapping_up import wrap_up_request
 
 # How the openai and anthropic clients count the tries of one call.
 _RETRY_COUNT = b"x-stainless-retry-count"
@@ -53,8 +54,8 @@ class HttpxAdapter(Replacements):
     def __init__(self, *, holds_all: bool = False) -> None:
         super().__init__()
         self._holds_all = holds_all
-        # Connections made for held requests, and the event loop of each; None for a blocking one.
-        self._seen: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+        # Connections made for held requests → the event loop that owns each; None for a blocking one.
+        self._owners: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         _all_adapters.add(self)
 
     def hold(self) -> None:
@@ -65,11 +66,11 @@ class HttpxAdapter(Replacements):
         for core in (httpcore, httpcore2):
             for backend, seam in ((core.SyncBackend, SyncBackend), (core.AnyIOBackend, AsyncBackend)):
                 self.replace(backend, "connect_tcp", partial(_wrap_connect, partial(seam, core), self._holds_all))
-            sync_kind, async_kind, gone = core.HTTPConnection, core.AsyncHTTPConnection, core.ConnectionNotAvailable
+            sync_kind, async_kind, unusable = core.HTTPConnection, core.AsyncHTTPConnection, core.ConnectionNotAvailable
             self.replace(sync_kind, "can_handle_request", partial(self._wrap_can_handle, lambda: None))
-            self.replace(sync_kind, "handle_request", partial(self._wrap_use, gone))
+            self.replace(sync_kind, "handle_request", partial(self._wrap_connection_handle, unusable))
             self.replace(async_kind, "can_handle_request", partial(self._wrap_can_handle, asyncio.get_running_loop))
-            self.replace(async_kind, "handle_async_request", partial(self._wrap_use_async, gone))
+            self.replace(async_kind, "handle_async_request", partial(self._wrap_connection_handle_async, unusable))
             self.replace(async_kind, "aclose", _wrap_close)
         self.replace(asyncio.BaseEventLoop, "run_in_executor", _wrap_executor)
 
@@ -79,13 +80,13 @@ class HttpxAdapter(Replacements):
         A client keeps them in its pool, and an async one belongs to the event loop that the runs had; they are closed
         in that loop with `aclose_idle`.
         """
-        for connection in [connection for connection in list(self._seen) if hasattr(connection, "close")]:
+        for connection in [connection for connection in list(self._owners) if hasattr(connection, "close")]:
             if connection.is_idle():
                 connection.close()
 
     async def aclose_idle(self) -> None:
         """Close idle async connections that were made for observed requests."""
-        for connection in [connection for connection in list(self._seen) if hasattr(connection, "aclose")]:
+        for connection in [connection for connection in list(self._owners) if hasattr(connection, "aclose")]:
             if connection.is_idle():
                 await connection.aclose()
 
@@ -93,44 +94,44 @@ class HttpxAdapter(Replacements):
 
     def _wrap_can_handle(self, loop: Callable[[], Any], previous: Any) -> Any:
         def can_handle_request(connection: Any, origin: Any) -> Any:
-            owner = self._seen.get(connection, _NOT_SEEN)
-            if owner is _OF_PARENT or (is_sending() and owner is not loop() and _is_connected(connection)):
+            owner = self._owners.get(connection, _NO_OWNER)
+            if owner is _PARENT_PROCESS or (is_sending() and owner is not loop() and _is_connected(connection)):
                 return False
             return previous(connection, origin)
 
         return can_handle_request
 
-    def _take(self, connection: Any, loop: Any, not_available: type[Exception]) -> None:
-        """Make a connection that is about to be used for the first time a held one.
+    def _claim(self, connection: Any, loop: Any, unusable: type[Exception]) -> None:
+        """Make the loop the owner of a connection that a request is about to use for the first time.
 
-        A pool assigns connections to all requests that wait, in the code of whichever ends or begins: so a request may
-        be given one that it would not have chosen. The pool then looks for another.
+        A pool assigns connections to all waiting requests in the code of any one of them, so a request may be given one
+        that it must not use. Raises: unusable then, upon which the pool looks for another.
         """
-        owner = self._seen.get(connection, _NOT_SEEN)
+        owner = self._owners.get(connection, _NO_OWNER)
         if owner is loop:
             return
         if not _is_connected(connection):
-            self._seen[connection] = loop
-        elif is_sending() or owner is _OF_PARENT:
-            raise not_available
+            self._owners[connection] = loop
+        elif is_sending() or owner is _PARENT_PROCESS:
+            raise unusable
 
     def leave_to_the_parent(self) -> None:
         """In a forked process: use no connection again that its parent has made, or answers to both would get mixed."""
-        for connection in list(self._seen):
-            self._seen[connection] = _OF_PARENT
+        for connection in list(self._owners):
+            self._owners[connection] = _PARENT_PROCESS
 
-    def _wrap_use(self, not_available: type[Exception], previous: Any) -> Any:
+    def _wrap_connection_handle(self, unusable: type[Exception], previous: Any) -> Any:
         def handle_request(connection: Any, request: Any) -> Any:
             if self._holds_all or is_sending():
-                self._take(connection, None, not_available)
+                self._claim(connection, None, unusable)
             return previous(connection, request)
 
         return handle_request
 
-    def _wrap_use_async(self, not_available: type[Exception], previous: Any) -> Any:
+    def _wrap_connection_handle_async(self, unusable: type[Exception], previous: Any) -> Any:
         async def handle_async_request(connection: Any, request: Any) -> Any:
             if self._holds_all or is_sending():
-                self._take(connection, asyncio.get_running_loop(), not_available)
+                self._claim(connection, asyncio.get_running_loop(), unusable)
             return await previous(connection, request)
 
         return handle_async_request
@@ -144,7 +145,7 @@ def _wrap_handle(web: Any, previous: Any) -> Any:
         copy, exchange = _prepare(web, request, observer)
         with sending_scope(), exchange:
             response = previous(transport, copy)
-        return _noted(response, SyncBody, exchange)
+        return _report_body(response, SyncBody, exchange)
 
     return handle_request
 
@@ -157,7 +158,7 @@ def _wrap_handle_async(web: Any, previous: Any) -> Any:
         copy, exchange = _prepare(web, request, observer)
         with sending_scope(), exchange:
             response = await previous(transport, copy)
-        return _noted(response, AsyncBody, exchange)
+        return _report_body(response, AsyncBody, exchange)
 
     return handle_async_request
 
@@ -174,9 +175,9 @@ def _wrap_executor(previous: Any) -> Any:
     return run_in_executor
 
 
-def _noted(response: Any, body: Any, exchange: Exchange) -> Any:
+def _report_body(response: Any, body: Any, exchange: Exchange) -> Any:
     """Return a response whose body reports to the exchange."""
-    if exchange.attempt is not None:
+    if exchange.watches_body:
         exchange.note_response(response.status_code, response.headers.raw)
     response.stream = body(response.stream, exchange)
     return response
@@ -185,12 +186,20 @@ def _noted(response: Any, body: Any, exchange: Exchange) -> Any:
 def _prepare(web: Any, request: Any, observer: Observer) -> tuple[Any, Exchange]:
     """Return the request to send and its exchange. Raises what the observer raises for a refused request."""
     if not observer.records:
-        return _held(web, request, observer.passage(request.method, "", False), observer)
+        return _hold(web, request, observer.passage(request.method, "", False), observer)
     is_retry = any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
     passage = observer.passage(request.method, str(request.url), is_retry)
     url = request.url if passage.to is None else _parse_url(web, passage.to)
     with call_scope(passage.call), deadline_scope(passage.deadline):
-        exchange = Exchange(request, admit_all, observer.cut, url=url, read_timeout_s=passage.read_timeout_s)
+        request = wrap_up_request(request)
+        exchange = Exchange(
+            request,
+            admit_all,
+            observer.cut,
+            url=url,
+            read_timeout_s=passage.read_timeout_s,
+            limits=passage.limits,
+        )
     headers = exchange.headers
     if passage.to is not None:
         readdressed = [item for item in headers if item[0].lower() not in _OF_THE_ENDPOINT]
@@ -199,11 +208,15 @@ def _prepare(web: Any, request: Any, observer: Observer) -> tuple[Any, Exchange]
     return _copy(web, request, url, headers, exchange), exchange
 
 
-def _held(web: Any, request: Any, passage: Passage, observer: Observer) -> tuple[Any, Exchange]:
+def _hold(web: Any, request: Any, passage: Passage, observer: Observer) -> tuple[Any, Exchange]:
     """Return the request itself, with its waits bounded, and its exchange: nothing but its time is changed.
 
-    With a deadline on the wire it is a copy: the caller's own, sent again, has another time left.
+    With a deadline on the wire, or where a run is wrapped up, it is a copy: the caller's own, sent again, has another
+    time left.
     """
+    request = wrap_up_request(request)
+    if not passage.is_held:
+        return request, Exchange(request, admit_all)
     exchange = Exchange(request, admit_all, observer.cut, read_timeout_s=passage.read_timeout_s)
     if wire_in_force() is not None:
         return _copy(web, request, request.url, exchange.headers, exchange), exchange
@@ -227,16 +240,16 @@ def _copy(web: Any, request: Any, url: Any, headers: list[tuple[bytes, bytes]], 
 
 
 def _is_connected(connection: Any) -> bool:
-    """Whether a connection is somebody's: whoever connects one that is not yet makes it a held one.
+    """Whether a connection has connected already: a held request uses only what a held request has connected.
 
     Nobody would hold the reads of one that was connected without hooks, and an async one belongs to an event loop.
     """
     return bool(connection.info() != "CONNECTING")
 
 
-# In place of the event loop of a connection: it was not made under these hooks, or by the process forked from.
-_NOT_SEEN = object()
-_OF_PARENT = object()
+# Owners that are no event loop: of a connection made without these hooks, or before this process was forked.
+_NO_OWNER = object()
+_PARENT_PROCESS = object()
 _all_adapters: weakref.WeakSet[HttpxAdapter] = weakref.WeakSet()
 
 

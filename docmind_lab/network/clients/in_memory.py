@@ -14,13 +14,15 @@ import asyncio
 import contextlib
 import io
 import ssl
-from collections.abc import AsyncIterable, Callable, Generator, Iterable
+from collections.abc import AsyncIterable, Callable, Generator, Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import h11
 import httpx
 
 from docmind_lab.core.deadlines import CappedTimeout, Deadline, deadline_scope
+from docmind_lab.network.exchange import TIMERS_OF_CLIENT
 
 # Of a request or an answer; the URL of a search may be long.
 _LONGEST_HEAD = 1 << 20
@@ -213,8 +215,9 @@ def socket_error(error: Exception) -> OSError:
 class MemoryTransport(asyncio.Transport):
     """A connection of an event loop for one request. scheme: "http" or "https". protocol: aiohttp's, or any other's.
 
-    fail: called with an error that ends the run, which a protocol would turn into one of its own. deadline: of its
-    request; None for none.
+    fail: called with an error that ends the run, or with a timeout, which a protocol would turn into another one of its
+    own. deadline: of its request; None for none. timers: the client's own timeouts, which it enforces itself, by what
+    they bound.
     """
 
     def __init__(
@@ -223,8 +226,10 @@ class MemoryTransport(asyncio.Transport):
         protocol: asyncio.Protocol,
         fail: Callable[[BaseException], None],
         deadline: Deadline | None = None,
+        timers: Mapping[str, float | None] = MappingProxyType({}),
     ) -> None:
         super().__init__()
+        self._timers = timers
         self._wire, self._protocol, self._fail, self._deadline = HttpWire(scheme), protocol, fail, deadline
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[OSError | None] | None = None
@@ -253,7 +258,9 @@ class MemoryTransport(asyncio.Transport):
         try:
             async with sender:
                 with deadline_scope(self._deadline, inherits=False):
-                    response = await sender.handle_async_request(wire.request(None))
+                    request = wire.request(None)
+                    request.extensions[TIMERS_OF_CLIENT] = self._timers
+                    response = await sender.handle_async_request(request)
                 async with contextlib.aclosing(response):
                     await self._feed(wire.head(response))
                     assert isinstance(response.stream, AsyncIterable), "an async request has an async response"
@@ -263,11 +270,15 @@ class MemoryTransport(asyncio.Transport):
             await self._may_feed.wait()
         except httpx.RemoteProtocolError:
             pass  # a server that leaves without a word closes the connection, which is no error of a socket
+        except httpx.TimeoutException as error:
+            self._fail(socket_error(error))
         except httpx.HTTPError as error:
             return socket_error(error)
         except (asyncio.CancelledError, GeneratorExit):
             raise
-        except BaseException as error:  # noqa: BLE001 - what ends a run is raised where its response is awaited
+        except BaseException as error:  # what ends a run is raised where its response is awaited
+            if not self._loop.is_running():
+                raise  # the run is over and closes what it left: no error of a request
             self._fail(error)
         return None
 

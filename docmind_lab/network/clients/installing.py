@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import importlib.util
-from typing import Any, Final
+from typing import Any, Final, Literal, get_args
 
 from docmind_lab.network.clients.aiohttp import AiohttpAdapter
 from docmind_lab.network.clients.http_client import HttpClientAdapter
 from docmind_lab.network.clients.httpx import HttpxAdapter
 
-HOLDING: Final[dict[str, tuple[str, type[Any]]]] = {
+Client = Literal["httpx", "requests", "aiohttp"]
+CLIENTS: Final[tuple[Client, ...]] = get_args(Client)
+"""The clients that can be held: httpx stands for httpx2 too, and requests for urllib3."""
+
+HELD_LIBRARIES: Final = "httpx, httpx2, http.client, requests, urllib3 or aiohttp"
+"""All of their libraries, as a sentence has them."""
+
+HOLDING: Final[dict[Client, tuple[str, type[Any]]]] = {
     "httpx": ("httpx", HttpxAdapter),
     "requests": ("urllib3", HttpClientAdapter),
     "aiohttp": ("aiohttp", AiohttpAdapter),

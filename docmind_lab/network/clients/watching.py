@@ -16,11 +16,13 @@ from typing import Any, Protocol
 import h11
 import httpx
 
-from docmind_lab.core.deadlines import Deadline, deadline_scope
+from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import RunCut
 from docmind_lab.core.holds import Hold, current_hold
+from docmind_lab.core.limits import Limits
 from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
 from docmind_lab.network.exchange import Exchange, admit_all
+from docmind_lab.network.wrapping_up import tool_under_way
 
 
 @dataclass(frozen=True)
@@ -33,6 +35,8 @@ class Passage:
         deadline: Bounds everything that the request does, besides the deadline in force.
         read_timeout_s: Bounds each single wait, in seconds.
         headers: Added to it.
+        limits: Of calls, where those of the policy in force may be others; None for those.
+        is_held: Whether a cut of the run is a cut of the request; without, its answer is watched and nothing else.
     """
 
     call: LogicalCall | None
@@ -40,6 +44,8 @@ class Passage:
     deadline: Deadline | None = None
     read_timeout_s: float | None = None
     headers: dict[str, str] = field(default_factory=dict)
+    limits: Limits | None = None
+    is_held: bool = True
 
 
 class Observer(Protocol):
@@ -72,22 +78,22 @@ class Observer(Protocol):
 
 
 Finder = Callable[[str], Observer | None]
-"""Host, or empty for a request of httpx → the observer of the calling code; None for code that it does not observer."""
+"""Host, or empty for a request of httpx → the observer of the calling code; None for code that is not observed."""
 
 _lock = threading.Lock()
 _finders: tuple[Finder, ...] = ()
 
 
 def add_finder(finder: Finder) -> Callable[[], None]:
-    """Have all adapters ask `finder` who observes the calling code. Returns: what ends that."""
+    """Have all adapters ask `finder` who observes the calling code; return a function that takes it out again."""
     global _finders
 
     def remove() -> None:
         global _finders
         with _lock:
-            left = list(_finders)
-            left.remove(finder)  # once: runs of two clocks may have added it
-            _finders = tuple(left)
+            remaining = list(_finders)
+            remaining.remove(finder)  # once: runs of two clocks may have added it
+            _finders = tuple(remaining)
 
     with _lock:
         _finders = (*_finders, finder)
@@ -127,21 +133,26 @@ def is_late(hold: Hold) -> bool:
     return deadline is not None and deadline.ends_a_wait
 
 
-_HELD_IN_TOTAL = Passage(None)
+_HELD_IN_TOTAL, _WATCHED = Passage(None), Passage(None, is_held=False)
 
 
 class HeldCode:
-    """The calling code of a held block outside every run of the lab: an `Observer` that records nothing."""
+    """The calling code of a held block outside every run of the lab: an `Observer` that records nothing.
 
-    __slots__ = ("_hold",)
+    is_held: False for a block without a deadline, whose answers are kept for the case that it is cut.
+    """
+
+    __slots__ = ("_hold", "_is_held")
     records = is_simulated = False
 
-    def __init__(self, hold: Hold) -> None:
-        self._hold = hold
+    def __init__(self, hold: Hold, *, is_held: bool = True) -> None:
+        self._hold, self._is_held = hold, is_held
 
     def passage(self, method: str, url: str, is_retry: bool) -> Passage:
         """Return the limits of a request. Raises: RunCut if the time is over."""
         hold = self._hold
+        if not self._is_held:
+            return _WATCHED
         hold.refuse_if_over()
         if hold.policy.cap == "total":
             # The deadline itself is in force here.
@@ -159,9 +170,11 @@ class HeldCode:
 
 
 def held_code() -> HeldCode | None:
-    """Return what holds the requests of the calling code; None outside a deadline. Raises: as `hold_in_force`."""
-    held = hold_in_force()
-    return None if held is None else HeldCode(held[0])
+    """Return what holds or watches the requests of the calling code; None for neither. Raises: as `hold_in_force`."""
+    held, hold = hold_in_force(), current_hold()
+    if held is not None:
+        return HeldCode(held[0])
+    return HeldCode(hold, is_held=False) if hold is not None and hold.keeps_answers else None
 
 
 class _Work:
@@ -194,12 +207,28 @@ def exchange_of(observer: Observer, method: str, url: str, body: bytes = b"") ->
     passage = observer.passage(method, url, False)
     request = httpx.Request(method, url, content=body)
     with call_scope(passage.call), deadline_scope(passage.deadline):
-        return Exchange(request, admit_all, observer.cut, read_timeout_s=passage.read_timeout_s)
+        read_s, limits = passage.read_timeout_s, passage.limits
+        surfacing = observer.cut if passage.is_held else None
+        return Exchange(request, admit_all, surfacing, read_timeout_s=read_s, limits=limits)
+
+
+def limited_exchange(method: str, url: str) -> Exchange | None:
+    """Return the exchange of a held request outside every run of the lab; None if nobody watches its response.
+
+    It is watched for limits of its call, for a tool that must end before its run, and for a hold that keeps answers.
+    """
+    hold = current_hold()
+    keeps_answers = hold is not None and hold.keeps_answers
+    if current_policy().policies.limits is None and tool_under_way() is None and not keeps_answers:
+        return None
+    held = held_code()
+    exchange = None if held is None else exchange_of(held, method, url)
+    return exchange if exchange is not None and exchange.watches_body else None
 
 
 @contextlib.contextmanager
 def note_failures(exchange: Exchange | None) -> Iterator[None]:
-    """Note what an operation of another library raises as httpx's error of the same meaning; None for one unnoted."""
+    """Note in an exchange, if there is one, what another library raises, as httpx's error of the same meaning."""
     try:
         yield
     except BaseException as error:
@@ -209,8 +238,8 @@ def note_failures(exchange: Exchange | None) -> Iterator[None]:
         raise
 
 
-class NotedResponse:
-    """The response to a request that its library sends itself, noted as its bytes come.
+class ResponseWatcher:
+    """Parses the response to a request that its library sends itself, and tells the exchange of it.
 
     Args:
         exchange: Of the request.
@@ -219,18 +248,18 @@ class NotedResponse:
 
     def __init__(self, exchange: Exchange, method: str) -> None:
         self.exchange = exchange
-        self._is_over = False
+        self.is_over = False
         self._h11 = h11.Connection(h11.CLIENT)
         self._h11.send(h11.Request(method=method, target="/", headers=[("host", "x")]))
         self._h11.send(h11.EndOfMessage())
 
-    def received(self, data: bytes) -> None:
+    def note_data(self, data: bytes) -> None:
         """Note bytes of the response; none at all mean that the server has closed the connection."""
-        if self._is_over:
+        if self.is_over:
             return
         try:
             self._h11.receive_data(data)
-            while (event := self._h11.next_event()) not in (h11.NEED_DATA, h11.PAUSED) and not self._is_over:
+            while (event := self._h11.next_event()) not in (h11.NEED_DATA, h11.PAUSED) and not self.is_over:
                 if isinstance(event, h11.Response):
                     if self.exchange.attempt is not None:
                         self.exchange.attempt.note_first_byte()
@@ -240,28 +269,28 @@ class NotedResponse:
                 elif isinstance(event, h11.EndOfMessage):
                     self._end(self.exchange.complete)
         except h11.RemoteProtocolError as error:
-            self._end(functools.partial(self.exchange.note_failure, error))
+            self._end(functools.partial(self.exchange.note_failure, error, may_be_left=not data))
 
-    def lost(self, error: BaseException | None) -> None:
+    def note_connection_lost(self, error: BaseException | None) -> None:
         """Note that the connection is closed, by an error or without one, as it is at the deadline."""
-        if self._is_over:
+        if self.is_over:
             return
         deadline = None if self.exchange.deadline is None else self.exchange.deadline.in_force
         if deadline is not None and deadline.ends_a_wait:
             error = httpx.ReadTimeout("the deadline is over")
         if error is None:
-            self.received(b"")
-            self.left()
+            self.note_data(b"")
+            self.note_client_left()
         else:
             self._end(functools.partial(self.exchange.note_failure, error))
 
-    def left(self) -> None:
+    def note_client_left(self) -> None:
         """Note that the client reads no further."""
-        if not self._is_over:
+        if not self.is_over:
             self._end(self.exchange.note_closed)
 
     def _end(self, note: Callable[[], None]) -> None:
-        self._is_over = True
+        self.is_over = True
         # What is noted of a cut is raised where the response is awaited.
         with contextlib.suppress(RunCut):
             note()

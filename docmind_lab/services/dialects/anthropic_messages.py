@@ -19,6 +19,7 @@ from docmind_lab.services.dialects.dialect_exchange import (
 )
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model.conversation import message_text
+from docmind_lab.services.scripted_model.tokens import pieces_of
 
 _ERROR_TYPES = {
     "not_found": "not_found_error",
@@ -31,6 +32,8 @@ _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool
 
 class AnthropicMessages(Dialect):
     """The dialect; see `Dialect`."""
+
+    sign_of_life = event({"type": "ping"}, "ping")
 
     def route(self, request: ServiceRequest) -> Route | None:
         """See `Dialect`."""
@@ -155,12 +158,11 @@ class MessageRendering(Rendering):
         """See `Rendering`."""
         parts = [_event("content_block_stop", index=0)] if self._has_text else []
         for index, block in enumerate(self._tool_uses(), start=int(self._has_text)):
-            delta = {"type": "input_json_delta", "partial_json": json.dumps(block["input"])}
-            parts += [
-                _event("content_block_start", index=index, content_block=block | {"input": {}}),
-                _event("content_block_delta", index=index, delta=delta),
-                _event("content_block_stop", index=index),
-            ]
+            parts.append(_event("content_block_start", index=index, content_block=block | {"input": {}}))
+            for piece in pieces_of(json.dumps(block["input"])):
+                delta = {"type": "input_json_delta", "partial_json": piece}
+                parts.append(_event("content_block_delta", index=index, delta=delta))
+            parts.append(_event("content_block_stop", index=index))
         return parts
 
     def closing(self) -> Sequence[bytes]:

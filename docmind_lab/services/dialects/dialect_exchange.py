@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, Protocol
 
-from docmind_lab.services.plan import ServiceRequest
+from docmind_lab.services.plan import SIGN_OF_LIFE, ServiceRequest
 from docmind_lab.services.scripted_model.conversation import Reply
 from docmind_lab.statistics.latency.profile import LlmLatency
 
@@ -120,6 +120,9 @@ class Rendering(abc.ABC):
 
 class Dialect(Protocol):
     """One provider's way to ask a model and to answer."""
+
+    sign_of_life: ClassVar[bytes] = SIGN_OF_LIFE
+    """What its client skips between two events of a stream."""
 
     def route(self, request: ServiceRequest) -> Route | None:
         """Return what the path asks for; None for a path of another dialect."""

@@ -47,6 +47,9 @@ _STATUS = {
 class Gemini(Dialect):
     """The dialect; see `Dialect`."""
 
+    # The official client reads a comment as a part of the answer.
+    sign_of_life = b"\n"
+
     def route(self, request: ServiceRequest) -> Route | None:
         """See `Dialect`. A stream is one of events, as the official client asks for it."""
         method = _METHOD.search(request.path)

@@ -28,6 +28,7 @@ from docmind_lab.services.dialects.dialect_exchange import (
     texts_in,
 )
 from docmind_lab.services.plan import ServiceRequest
+from docmind_lab.services.scripted_model.tokens import pieces_of
 
 _DEPLOYMENT = re.compile(r"/deployments/(?P<name>[^/]+)/")
 _MODELS = re.compile(r"(^|/)models(/(?P<name>[^:]+))?$")
@@ -156,7 +157,13 @@ class ChatRendering(Rendering):
 
     def calls(self) -> Sequence[bytes]:
         """See `Rendering`."""
-        return (self._event({"tool_calls": [{"index": n, **call} for n, call in enumerate(self._tool_calls())]}),)
+        parts = []
+        for index, call in enumerate(self._tool_calls()):
+            function = call["function"]
+            begun = {"index": index, **call, "function": function | {"arguments": ""}}
+            further = ({"index": index, "function": {"arguments": piece}} for piece in pieces_of(function["arguments"]))
+            parts += [self._event({"tool_calls": [part]}) for part in (begun, *further)]
+        return parts
 
     def closing(self) -> Sequence[bytes]:
         """See `Rendering`."""

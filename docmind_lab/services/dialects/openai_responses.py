@@ -23,6 +23,7 @@ from docmind_lab.services.dialects.dialect_exchange import (
 )
 from docmind_lab.services.dialects.openai_chat import OpenAIErrors
 from docmind_lab.services.plan import ServiceRequest
+from docmind_lab.services.scripted_model.tokens import pieces_of
 
 REMEMBERED_RESPONSES: Final = 10_000
 
@@ -242,7 +243,7 @@ class ResponseRendering(Rendering):
             arguments, name = item["arguments"], item["name"]
             parts += [
                 self._event("output_item.added", output_index=index, item=begun),
-                self._event("function_call_arguments.delta", **place, delta=arguments),
+                *(self._event("function_call_arguments.delta", **place, delta=part) for part in pieces_of(arguments)),
                 self._event("function_call_arguments.done", **place, arguments=arguments, name=name),
                 self._event("output_item.done", output_index=index, item=item),
             ]

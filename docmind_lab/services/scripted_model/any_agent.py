@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Final
 
 from docmind_lab.services.scripted_model.conversation import HANDOFF_PREFIX, Conversation, Reply, ToolCall, message_text
@@ -61,6 +62,12 @@ def reply_of_assistant(conversation: Conversation) -> Reply:
     if schema is not None:
         return json_in_words(conversation, is_object=True)
     return reply_in_words(conversation) or Reply(_answer_in_words(conversation) or _without_answer(conversation))
+
+
+def reply_without_further_tools(conversation: Conversation) -> Reply:
+    """Return the reply of such an agent that calls no further tool to learn more; the tools of its answer stay."""
+    answering = {name: schema for name, schema in conversation.tools.items() if _SCHEMA_TOOL.match(name)}
+    return reply_of_assistant(replace(conversation, tools=answering))
 
 
 def _worn_out(conversation: Conversation) -> set[str]:

@@ -169,16 +169,15 @@ class Conversation:
         for position, message in enumerate(self.messages):
             if message.get("role") != "tool":
                 continue
-            text = message_text(message)
+            text, items = message_text(message), None
             payload = parse_json(text)
             if isinstance(payload, dict):
                 items = payload.get("documents")
-                # Another's tool may report how many documents there are under the same name.
-                for item in items if isinstance(items, list) else ():
-                    if isinstance(item, dict) and item.get("content"):
-                        document = Document(str(item.get("id", position)), str(item["content"]))
-                        documents.setdefault(document.id, document)
-            elif payload is None and text and HANDOFF_PREFIX not in text and not text.startswith("Successfully"):
-                document = Document(str(message.get("name") or message.get("tool_call_id") or position), text)
-                documents.setdefault(document.id, document)
+            elif payload is None and HANDOFF_PREFIX not in text and not text.startswith("Successfully"):
+                items = [{"id": message.get("name") or message.get("tool_call_id") or position, "content": text}]
+            # Another's tool may report how many documents there are under the same name.
+            for item in items if isinstance(items, list) else ():
+                if isinstance(item, dict) and item.get("content"):
+                    document = Document(str(item.get("id", position)), str(item["content"]))
+                    documents.setdefault(document.id, document)
         return list(documents.values())

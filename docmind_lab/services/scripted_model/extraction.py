@@ -101,11 +101,8 @@ def unsupported_statements(answer: str, documents: list[Document]) -> list[str]:
     position = 0
     for citation in _CITATION.finditer(answer):
         statement = answer[position : citation.start()].strip()
-        if citation.group(1) not in contents and not statement:
-            continue
         if citation.group(1) not in contents:
-            # Brackets are part of the language reference too; only a known id ends a statement.
-            continue
+            continue  # brackets of the text's own: only a known id ends a statement
         if statement not in contents[citation.group(1)]:
             unsupported.append(statement)
         position = citation.end()

@@ -24,13 +24,6 @@ LONGEST_TASK: Final = 300
 LONGEST_RESULT: Final = 50
 """Words and punctuation marks of a text that is taken from an answer and is no sentence."""
 
-_URL_NAME = re.compile(r"url|uri|link", re.IGNORECASE)
-_PATH_NAME = re.compile(r"path|file", re.IGNORECASE)
-_DATE_NAME = re.compile(r"(^|_)date$", re.IGNORECASE)
-_MAIL_NAME = re.compile(r"mail(_address)?$", re.IGNORECASE)
-# "id", "order_id", "orderId"; not "paid".
-_ID_NAME = re.compile(r"(\w+_)?(id|number|no)s?|\w*[a-z]I[dD]s?", re.IGNORECASE)
-_AGENT_NAME = re.compile(r"agent|coworker|member|recipient|assignee|^owner$|^\w+_name$", re.IGNORECASE)
 _WHOLE_TASK = re.compile(r"quer|question|task|input|request|prompt|content|text|message|instruct|descri", re.IGNORECASE)
 _FEW_WORDS = re.compile(
     r"name|title|topic|categor|label|subject|keyword|tag|city|location|place|key|intent", re.IGNORECASE
@@ -40,6 +33,20 @@ _URL = re.compile(r"https?://[^\s\"'<>]*[^\s\"'<>.,;:!?)]")
 # A slash or a dot before an ending makes a word a path; the address of a page is none.
 _PATH = re.compile(r"(?<![\w/:])(?:[\w.~-]*/)*[\w.~-]+\.[A-Za-z]\w{0,9}\b(?![/:])")
 _WITH_DIGIT = re.compile(r"(?<![\w.-])[A-Za-z]{0,8}-?\d[\w-]{0,30}")
+_NOTHING = re.compile(r"(?!)")
+_ONE_THING: Final = [
+    (re.compile(of_name, re.IGNORECASE), in_task, otherwise)
+    for of_name, in_task, otherwise in (
+        (r"url|uri|link", _URL, "https://example.com/"),
+        (r"path|file", _PATH, "notes.txt"),
+        (r"(^|_)date$", _NOTHING, "2026-01-15"),
+        (r"mail(_address)?$", _NOTHING, "user@example.com"),
+        (r"agent|coworker|member|recipient|assignee|^owner$|^\w+_name$", _NOTHING, SUB_AGENT),
+        # "id", "order_id", "orderId"; not "paid".
+        (r"^(\w+_)?(id|number|no)s?$|^\w*[a-z]I[dD]s?$", _WITH_DIGIT, "1"),
+    )
+]
+"""Names that stand for one thing: what it looks like in a task, and what it is where the task has none."""
 
 
 def text_for(name: str, conversation: Conversation, *, answer: str = "", draw: float = 0.0) -> str:
@@ -57,22 +64,11 @@ def text_for(name: str, conversation: Conversation, *, answer: str = "", draw: f
 
 def _one_thing(name: str, task: str) -> str:
     """Return the text for a name that stands for one thing, such as a path or an identifier; empty for any other."""
-    if _URL_NAME.search(name):
-        return _shown(_URL, task) or "https://example.com/"
-    if _PATH_NAME.search(name):
-        return _shown(_PATH, task) or "notes.txt"
-    if _DATE_NAME.search(name):
-        return "2026-01-15"
-    if _MAIL_NAME.search(name):
-        return "user@example.com"
-    if _AGENT_NAME.search(name):
-        return SUB_AGENT
-    return _shown(_WITH_DIGIT, task) or "1" if _ID_NAME.fullmatch(name) else ""
-
-
-def _shown(pattern: re.Pattern[str], text: str) -> str:
-    match = pattern.search(text)
-    return match[0].strip() if match else ""
+    for of_name, in_task, otherwise in _ONE_THING:
+        if of_name.search(name):
+            match = in_task.search(task)
+            return (match[0].strip() if match else "") or otherwise
+    return ""
 
 
 def _short_task(conversation: Conversation) -> str:

@@ -19,8 +19,7 @@ from typing import Any, Final
 from docmind_lab.services.scripted_model.conversation import Conversation
 from docmind_lab.services.scripted_model.decisions import decide, decide_boolean, listed_in, options_in, sends_back
 from docmind_lab.services.scripted_model.field_texts import LONGEST_TASK, text_for
-from docmind_lab.services.scripted_model.patterns import text_matching
-from docmind_lab.services.scripted_model.schema_rules import bounds_of, fitted, merged, rounded, scale_of
+from docmind_lab.services.scripted_model.schema_rules import bounds_of, fitted, merged, rounded, scale_of, text_matching
 
 Schema = Mapping[str, Any]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from docmind_lab.services.scripted_model.any_agent import calls_of_own_tools, reply_of_assistant
@@ -86,9 +87,7 @@ def _router(conversation: Conversation) -> Reply:
     question = conversation.task
     strategy = strategy_for(question, _options_of(conversation, "choose_route", "strategy") or ("hybrid",))
     complexity = "complex" if _COMPLEX.search(question) else "simple"
-    if "choose_route" in conversation.tools:
-        return Reply(tool_calls=(ToolCall("choose_route", {"strategy": strategy, "complexity": complexity}),))
-    return Reply(f"Route: {strategy}. The question is {complexity}.")
+    return Reply(tool_calls=(ToolCall("choose_route", {"strategy": strategy, "complexity": complexity}),))
 
 
 def _router_engine(conversation: Conversation) -> Reply:
@@ -102,10 +101,7 @@ def _options_of(conversation: Conversation, tool: str, parameter: str) -> tuple[
 
 
 def _planner(conversation: Conversation) -> Reply:
-    tasks = sub_questions(conversation.task)
-    if "make_plan" in conversation.tools:
-        return Reply(tool_calls=(ToolCall("make_plan", {"tasks": tasks}),))
-    return Reply("Plan:\n" + "\n".join(f"{number}. {task}" for number, task in enumerate(tasks, 1)))
+    return Reply(tool_calls=(ToolCall("make_plan", {"tasks": sub_questions(conversation.task)}),))
 
 
 def sub_questions(question: str) -> list[str]:
@@ -146,9 +142,7 @@ def _validation(conversation: Conversation) -> Reply:
         score = round(max(0.0, 1 - len(failed) / statements), 3)
         verdict = {"verdict": "correct" if failed else "accept", "target": "synthesis" if failed else ""}
         verdict |= {"score": score, "unsupported": len(failed)}
-    if "report_validation" in conversation.tools:
-        return Reply(tool_calls=(ToolCall("report_validation", verdict),))
-    return Reply(f"Verdict: {verdict['verdict']}. Score: {verdict['score']}.")
+    return Reply(tool_calls=(ToolCall("report_validation", verdict),))
 
 
 def _last_answer(conversation: Conversation) -> str:
@@ -214,7 +208,7 @@ def _tasks_for(conversation: Conversation, agent: str) -> list[str]:
 
 
 def end_of_supervision(conversation: Conversation) -> Reply:
-    """Return the supervisor's last reply: the answer of synthesis, as it stands."""
+    """Return the supervisor's last reply: what its agents have answered, else its own answer from what it knows."""
     answer = conversation.agent_text("synthesis") or _last_answer(conversation)
     verdict = conversation.latest_report("verdict")
     if verdict is not None and verdict["verdict"] != "accept":
@@ -224,7 +218,10 @@ def end_of_supervision(conversation: Conversation) -> Reply:
     synthesis = next((str(m["name"]) for m in messages if "synthesis" in str(m.get("name"))), "")
     if synthesis and any(name == "forward_message" for name in conversation.tools):
         return Reply(tool_calls=(ToolCall("forward_message", {"from_agent": synthesis}),))
-    return Reply(answer or NOT_FOUND)
+    if answer:
+        return Reply(answer)
+    # As it answers where tools are forbidden: what an agent says of its results does not depend on what it is offered.
+    return reply_of_assistant(replace(conversation, tools={}, tool_choice="none", named_tool=""))
 
 
 REPLIES: dict[str, Callable[[Conversation], Reply]] = {

@@ -10,8 +10,8 @@ public measurements of data/README.md, and by a BIC of more than 5 at one endpoi
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -104,9 +104,12 @@ def best_family(observed_s: Floats, cut_s: Floats) -> FittedFamily:
 
     observed_s, cut_s: positive seconds; at least two different ones observed.
     """
-    observed_s, cut_s = _thin_out(observed_s, cut_s)
-    log_observed, log_cut = np.log(observed_s), np.log(cut_s)
-    fits = (_fit(starts, log_observed, log_cut) for starts in _starts(log_observed))
+    # Evenly from the shortest to the longest of each sort.
+    every = math.ceil((len(observed_s) + len(cut_s)) / _ROWS_FOR_FIT)
+    log_observed, log_cut = (np.log(np.sort(each)[every // 2 :: every]) for each in (observed_s, cut_s))
+    of_one = [np.array(_mean_and_log_spread(log_observed, _NARROWEST))]
+    of_two = [_split_at(log_observed, share) for share in (0.5, 0.85)]
+    fits = (_fit(starts, log_observed, log_cut) for starts in (of_one, of_two))
     return min(fits, key=lambda fit: fit.bic)
 
 
@@ -117,37 +120,23 @@ def _fit(starts: list[Floats], log_observed: Floats, log_cut: Floats) -> FittedF
         # A mean, so that the optimiser's tolerances mean the same for ten rows and ten thousand.
         return float(-value / len(log_observed)) if np.isfinite(value) else 1e10
 
-    best = min((_minimise(loss, start) for start in starts), key=lambda result: float(result.fun))
+    bounds = [_ANY, _SPREAD_BOUNDS] if len(starts[0]) == 2 else [_SHARE_BOUNDS, *([_ANY, _SPREAD_BOUNDS] * 2)]
+    # For two to five parameters ten times faster than L-BFGS-B, whose linear algebra wants every core.
+    method: dict[str, Any] = {"method": "SLSQP", "options": {"ftol": 1e-9, "maxiter": 300}}
+    results = (optimize.minimize(loss, start, bounds=bounds, **method) for start in starts)
+    best = min(results, key=lambda result: float(result.fun))
     likelihood = -float(best.fun) * len(log_observed)
     # The observed ones tell about the shape; to count the cut ones as well would punish a file for its timeouts.
     bic = len(best.x) * math.log(len(log_observed)) - 2 * likelihood
     return FittedFamily(tuple(float(value) for value in best.x), bic)
 
 
-def _minimise(loss: Callable[[Floats], float], start: Floats) -> Any:
-    bounds = [_ANY, _SPREAD_BOUNDS] if len(start) == 2 else [_SHARE_BOUNDS, *([_ANY, _SPREAD_BOUNDS] * 2)]
-    # For two to five parameters ten times faster than L-BFGS-B, whose linear algebra wants every core.
-    return optimize.minimize(loss, start, method="SLSQP", bounds=bounds, options={"ftol": 1e-9, "maxiter": 300})
-
-
-def _starts(log_t: Floats) -> tuple[list[Floats], list[Floats]]:
-    """Return starting values for one lognormal, and for two of them."""
-    one = np.array([float(log_t.mean()), math.log(max(float(log_t.std()), _NARROWEST))])
-    return [one], [_split_at(np.sort(log_t), share) for share in (0.5, 0.85)]
-
-
 def _split_at(ordered: Floats, share: float) -> Floats:
     """Return starting values for two lognormals: one for the rows below a quantile, one for those above it."""
     place = min(max(1, round(share * len(ordered))), len(ordered) - 1)
-    parts = [value for part in (ordered[:place], ordered[place:]) for value in _mean_and_log_spread(part)]
-    return np.array([special.logit(share), *parts])
+    parts = (_mean_and_log_spread(part, 2 * _NARROWEST) for part in (ordered[:place], ordered[place:]))
+    return np.array([special.logit(share), *itertools.chain(*parts)])
 
 
-def _mean_and_log_spread(log_t: Floats) -> tuple[float, float]:
-    return float(log_t.mean()), math.log(max(float(log_t.std()), 2 * _NARROWEST))
-
-
-def _thin_out(observed_s: Floats, cut_s: Floats) -> tuple[Floats, Floats]:
-    """Reduce the rows to the number used for a fit, evenly from the shortest to the longest of each sort."""
-    every = math.ceil((len(observed_s) + len(cut_s)) / _ROWS_FOR_FIT)
-    return np.sort(observed_s)[every // 2 :: every], np.sort(cut_s)[every // 2 :: every]
+def _mean_and_log_spread(log_t: Floats, narrowest: float) -> tuple[float, float]:
+    return float(log_t.mean()), math.log(max(float(log_t.std()), narrowest))

@@ -114,8 +114,8 @@ def split_calls(calls: ObservedCalls) -> Parts:
         first = _sample(llm["latency_s"], llm["complete"])
         text = (
             "No first tokens are recorded, and latencies do not tell how they grow with the output tokens: the whole "
+            "latency counts as the time to the first token, and the tokens after it as taking no time."
         )
-        text += "latency counts as the time to the first token, and the tokens after it as taking no time."
         return Parts(first, None, retrieval, 0.0, (text,), _slowness("whole", whole, whole["latency_s"]))
     first_s, token_s, sample, text = factors
     slowness = _slowness("factor", llm[_has_factor(llm)], sample.observed_s)
@@ -189,19 +189,17 @@ def _factors(llm: pd.DataFrame) -> tuple[float, float, Sample, str] | None:
     result = fit_pace(whole_s, tokens, cut_s)
     if result is None:
         return None
-    sample = Sample(whole_s / result.expected_s(tokens), cut_s / result.expected_s_of_cut)
+    sample = Sample(whole_s / (result.first_s + result.token_s * tokens), cut_s / result.expected_s_of_cut)
     text = (
         "No first tokens are recorded. Latency is taken as (first token + output tokens × time per token) × a factor "
-    )
-    text += (
         f"of each call, so both parts are slow together (rank correlation 1); a factor of 1 is {result.first_s:.3g} s "
+        f"and {result.token_s:.3g} s per token."
     )
-    text += f"and {result.token_s:.3g} s per token."
     if len(cut_s):
         text += (
             " How many tokens the cut calls were to give is not known: it is taken from those of the complete ones, "
+            "longer answers being cut more often."
         )
-        text += "longer answers being cut more often."
     return result.first_s, result.token_s, sample, text
 
 
@@ -224,10 +222,6 @@ class Pace:
     first_s: float
     token_s: float
     expected_s_of_cut: Floats
-
-    def expected_s(self, tokens: Floats) -> Floats:
-        """Return the latencies at factor 1 of calls with these tokens."""
-        return self.first_s + self.token_s * tokens
 
 
 def fit_pace(whole_s: Floats, tokens: Floats, cut_s: Floats) -> Pace | None:

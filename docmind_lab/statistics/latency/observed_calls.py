@@ -154,7 +154,26 @@ def read_calls(source: object, columns: Mapping[str, str] | None = None, ok: Seq
         raise ConfigurationError(
             f"{path} cannot be read: there is no such file; in the folder of a study it is calls.parquet"
         )
-    return _from_file(path, columns, ok)
+    suffix = path.suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise ConfigurationError(
+            f"{path} is no file that can be read: its name must end in one of {', '.join(_SUFFIXES)}"
+        )
+    if path.stat().st_size == 0:
+        raise ConfigurationError(f"{path} is empty: give a file with a row for each call")
+    if suffix != ".csv" and not columns and (calls := _from_spans(records_of(path), path.name)) is not None:
+        return calls
+    try:
+        frame = _read_table(path)
+    except OSError as error:
+        raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}") from error
+    except RecordError as error:
+        raise ConfigurationError(str(error)) from error
+    except ValueError as error:
+        # pandas' and pyarrow's errors of broken files are all ValueErrors.
+        first = str(error).strip().splitlines()[0]
+        raise ConfigurationError(f"{path} cannot be read as {suffix}: {first}; save it again") from error
+    return _from_frame(frame, path.name, columns, ok)
 
 
 def _from_frame(
@@ -177,29 +196,6 @@ def _from_spans(records: Iterator[Record], source: str) -> ObservedCalls | None:
         return calls_of_spans(spans, source, SPAN_FORMATS[name].tool)
     except RecordError as error:
         raise ConfigurationError(str(error)) from error
-
-
-def _from_file(path: Path, columns: Mapping[str, str] | None, ok: Sequence[str]) -> ObservedCalls:
-    suffix = path.suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise ConfigurationError(
-            f"{path} is no file that can be read: its name must end in one of {', '.join(_SUFFIXES)}"
-        )
-    if path.stat().st_size == 0:
-        raise ConfigurationError(f"{path} is empty: give a file with a row for each call")
-    if suffix != ".csv" and not columns and (calls := _from_spans(records_of(path), path.name)) is not None:
-        return calls
-    try:
-        frame = _read_table(path)
-    except OSError as error:
-        raise ConfigurationError(f"{path} cannot be read: {error.strerror or error}") from error
-    except RecordError as error:
-        raise ConfigurationError(str(error)) from error
-    except ValueError as error:
-        # pandas' and pyarrow's errors of broken files are all ValueErrors.
-        first = str(error).strip().splitlines()[0]
-        raise ConfigurationError(f"{path} cannot be read as {suffix}: {first}; save it again") from error
-    return _from_frame(frame, path.name, columns, ok)
 
 
 def _read_table(path: Path) -> pd.DataFrame:

@@ -123,7 +123,11 @@ class LatencyProfile(ShownAsCode):
         return ",".join([self.name, *(f"{role}={one.name}" for role, one in self.of_roles.items())])
 
     def of_role(self, role: str) -> LatencyProfile:
-        """Return the profile that the calls of a role are drawn from."""
+        """Return the profile that the calls of a role are drawn from.
+
+        Args:
+            role: The role; of a user's own graph, a node.
+        """
         return self.of_roles.get(role, self)
 
     def __repr__(self) -> str:
@@ -235,7 +239,7 @@ class LatencyProfile(ShownAsCode):
         name: str | None = None,
         slots: int | None = None,
     ) -> LatencyProfile:
-        """Fit a profile to measured calls; docs/own-latencies.md explains it.
+        """Fit a profile to measured calls; docs/measurements.md explains it.
 
         Args:
             source: A DataFrame, a CSV, JSON lines, Parquet or OTLP JSON file, an export of a tracing tool.
@@ -286,7 +290,14 @@ class LatencyProfile(ShownAsCode):
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> LatencyProfile:
-        """Read a profile that `to_dict` wrote. Raises ConfigurationError with the fields that do not fit."""
+        """Read a profile that `to_dict` wrote.
+
+        Args:
+            data: What `to_dict` returned.
+
+        Raises:
+            ConfigurationError: Fields do not fit; the message names them.
+        """
         try:
             # As JSON, in which a list may stand for a tuple, and nothing else for anything else.
             return _PROFILE.validate_json(json.dumps(data))

@@ -66,9 +66,8 @@ def fit_correlation(slowness: pd.DataFrame) -> SessionCorrelation | None:
     sums = sums[sums["calls"] > 1]
     sums["products"] = sums["total"] ** 2 - sums["squares"]
     # Scores of midranks, with their ties, have a variance a little below 1.
-    sums["pairs"] = (
-        sums["calls"] * (sums["calls"] - 1) * _variances(scores, rows["part"]).reindex(sums["part"]).to_numpy()
-    )
+    variances = (scores**2).groupby(rows["part"]).mean().reindex(sums["part"]).to_numpy()
+    sums["pairs"] = sums["calls"] * (sums["calls"] - 1) * variances
     of_session = sums.groupby("session", sort=True)[["products", "pairs"]].sum()
     of_session = of_session[of_session["pairs"] > 0]
     if len(of_session) < _FEWEST_SESSIONS:
@@ -80,7 +79,3 @@ def fit_correlation(slowness: pd.DataFrame) -> SessionCorrelation | None:
     part = sums.groupby("part")["calls"].sum().max()
     estimate = float(products.sum() / pairs.sum())
     return SessionCorrelation(estimate, float(low), float(high), len(products), int(part))
-
-
-def _variances(scores: pd.Series[float], part: pd.Series[str]) -> pd.Series[float]:
-    return (scores**2).groupby(part).mean()

@@ -11,6 +11,7 @@ from qdrant_client.http.exceptions import ApiException
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
+from docmind_lab.core.errors import DeadlineExceeded
 from docmind_lab.network.attempts import CallKind
 from docmind_lab.network.recorder import current_recorder, note_event, position_of
 
@@ -38,6 +39,12 @@ def recorded_call(kind: CallKind, role: str, position: str, deadline: Deadline |
 def is_spent(deadline: Deadline | None) -> bool:
     """Return whether too little time is left for a request."""
     return deadline is not None and deadline.remaining() <= current_policy().floor_s
+
+
+def cut_error(kind: CallKind, role: str, deadline: Deadline) -> DeadlineExceeded:
+    """Record that the deadline has cut a call, and return the error to raise."""
+    note_event("deadline_cut", role, kind=kind, source="network")
+    return deadline.exceeded(role, "network")
 
 
 @contextlib.contextmanager
@@ -74,8 +81,7 @@ def bounded_call(
         except failures as error:
             if deadline is None or not is_spent(deadline):
                 raise
-            note_event("deadline_cut", role, kind=kind, source="network")
-            raise deadline.exceeded(role, "network") from error
+            raise cut_error(kind, role, deadline) from error
 
 
 def bounded_search(state: Mapping[str, Any], clock: Clock = WALL) -> contextlib.AbstractContextManager[None]:

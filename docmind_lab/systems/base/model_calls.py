@@ -11,42 +11,31 @@ import contextlib
 import functools
 import json
 from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import httpx2
 import openai
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
-from langchain_core.messages import AIMessage
+from langchain_core.callbacks import AsyncCallbackManagerForLLMRun
+from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableBinding
 from langchain_openai import ChatOpenAI
 from langchain_openai.chat_models.base import BaseChatOpenAI
 
 from docmind_lab.core.budgets import ReplyCap, current_meter
 from docmind_lab.core.clock import WALL, Clock
-from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_policy, deadline_scope
+from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import BudgetError, SpendingRefused
 from docmind_lab.core.randomness import keyed_uniform
+from docmind_lab.core.settings import LlmSettings
 from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
-from docmind_lab.core.time_policies import TimePolicies
+from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import current_recorder, note_event, position_of, refusal_detail
+from docmind_lab.systems.base.bounded_calls import cut_error, is_spent
+from docmind_lab.systems.base.node_modes import CALL_SYNC, NodeMode, checked_node_mode
 from docmind_lab.systems.base.state import SystemState
 from docmind_lab.systems.base.timed_calls import TimedCall
-
-
-def without_client_retries(model: Any) -> Any:
-    """Return a copy of a ChatOpenAI that does not retry, bound as before; any other model as it is."""
-    if isinstance(model, RunnableBinding):
-        return model.model_copy(update={"bound": without_client_retries(model.bound)})
-    if not isinstance(model, ChatOpenAI):
-        return model
-    copy = model.model_copy()
-    copy.max_retries = 0
-    copy.root_client = model.root_client.with_options(max_retries=0)
-    copy.client = copy.root_client.chat.completions
-    copy.root_async_client = model.root_async_client.with_options(max_retries=0)
-    copy.async_client = copy.root_async_client.chat.completions
-    return copy
 
 
 def without_bindings(model: Any) -> Any:
@@ -116,28 +105,6 @@ RETRYABLE = (
 FIRST_BACKOFF_S = 0.5  # as the openai client's own first wait, so that the two differ in the budget only
 
 
-@dataclass(frozen=True)
-class _Budget:
-    """The deadline of one model call, and the policy that applies it."""
-
-    deadline: Deadline
-    policy: PropagationPolicy
-
-    def is_spent(self) -> bool:
-        """Return whether too little time is left for a request."""
-        return self.deadline.remaining() <= self.policy.floor_s
-
-    def wait_before_retry(self, error: BaseException, attempt: int, role: str) -> float | None:
-        """Return the seconds to wait before another attempt; None if there must not be one."""
-        if attempt > self.policy.retries or isinstance(error, TIMEOUTS) or not isinstance(error, RETRYABLE):
-            return None
-        wait_s = retry_after_s(error)
-        if wait_s is None:
-            wait_s = FIRST_BACKOFF_S * 2 ** (attempt - 1) * (1 - 0.25 * keyed_uniform("backoff", role, attempt))
-        # An attempt that begins with nothing left cannot end in time: it is not started.
-        return wait_s if wait_s < self.deadline.remaining() - self.policy.floor_s else None
-
-
 def retry_after_s(error: BaseException) -> float | None:
     """Return the seconds that the server asks to wait; None if it does not say."""
     response = getattr(error, "response", None)
@@ -196,17 +163,20 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
 
     def _calls(self, request: ModelRequest[Any], handler: Callable[[ModelRequest[Any]], Any]) -> Steps[Any]:
         """Make one call with its retries. handler: sync or async, as the driver of these steps is."""
-        budget = self._budget(request)
+        deadline = Deadline.from_state(request.state, self.clock)
+        budget = None if deadline is None else TimedCall(self.role, deadline, current_policy())
+        # Under a per-read cap the client's timeout applies, and nothing at the network seam.
+        of_seam = deadline if budget is not None and budget.policy.cap == "total" else None
         with self._record(request, budget):
-            attempt, timed = 0, self._timed(budget)
+            attempt = 0
             while True:
                 attempt += 1
                 cap = reply_cap(request)
-                limited = self._limited(timed.prepared(request), budget, cap)
-                call = functools.partial(handler, limited)
+                call = functools.partial(handler, self._limited(request, budget, cap))
+                sent = Operation(call, call)
                 try:
-                    with _enforce(budget):
-                        response = yield timed.hedged(Operation(call, call))
+                    with deadline_scope(of_seam):
+                        response = yield sent if budget is None else budget.hedged(sent)
                 except FAILURES as error:
                     wait_s = self._wait_before_retry(error, budget, attempt)
                     sleep = functools.partial(self.clock.sleep, wait_s)
@@ -217,17 +187,8 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
                     settle(response, self.role, cap)
                     return response
 
-    def _timed(self, budget: _Budget | None) -> TimedCall:
-        if budget is None:
-            return TimedCall(self.role, TimePolicies())
-        return TimedCall(self.role, budget.policy.policies, budget.deadline)
-
-    def _budget(self, request: ModelRequest[Any]) -> _Budget | None:
-        deadline = Deadline.from_state(request.state, self.clock)
-        return None if deadline is None else _Budget(deadline, current_policy())
-
     @contextlib.contextmanager
-    def _record(self, request: ModelRequest[Any], budget: _Budget | None) -> Iterator[None]:
+    def _record(self, request: ModelRequest[Any], budget: TimedCall | None) -> Iterator[None]:
         recorder = current_recorder()
         position = position_of(request.state)
         try:
@@ -242,17 +203,21 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
         with recorder.call("llm", self.role, position, cap_from_deadline=budget is not None):
             yield
 
-    def _limited(self, request: ModelRequest[Any], budget: _Budget | None, cap: ReplyCap | None) -> ModelRequest[Any]:
-        request = cap_reply(request, cap)
+    def _limited(self, request: ModelRequest[Any], budget: TimedCall | None, cap: ReplyCap | None) -> ModelRequest[Any]:
         if budget is None:
-            return request
-        own = (self.request_timeout_s, request.model_settings.get("timeout"), _model_timeout(request.model))
+            return cap_reply(request, cap)
+        request = cap_reply(budget.prepared(request), cap)
+        of_model = getattr(without_bindings(request.model), "request_timeout", None)
+        own = (self.request_timeout_s, request.model_settings.get("timeout"), of_model)
         timeouts = [timeout_s for timeout_s in own if isinstance(timeout_s, int | float)]
         settings = {**request.model_settings, "timeout": budget.deadline.cap(min(timeouts, default=None))}
         return request.override(model=self._without_client_retries(request.model), model_settings=settings)
 
     def _without_client_retries(self, model: Any) -> Any:
-        """Cached `without_client_retries`: a copy for each call costs 0.6 ms of CPU, a quarter more."""
+        """Return a copy of a ChatOpenAI that does not retry, bound as before; any other model as it is.
+
+        The last copy is kept: one for each call costs 0.6 ms of CPU, a quarter more.
+        """
         if isinstance(model, RunnableBinding):
             return model.model_copy(update={"bound": self._without_client_retries(model.bound)})
         if not isinstance(model, ChatOpenAI):
@@ -260,17 +225,30 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
         # In one read and one write: another thread may put another model's copy in between.
         fields, copy = self._copied
         if copy is None or fields != vars(model):
-            fields, copy = dict(vars(model)), without_client_retries(model)
+            fields, copy = dict(vars(model)), model.model_copy()
+            copy.max_retries = 0
+            copy.root_client = model.root_client.with_options(max_retries=0)
+            copy.client = copy.root_client.chat.completions
+            copy.root_async_client = model.root_async_client.with_options(max_retries=0)
+            copy.async_client = copy.root_async_client.chat.completions
             self._copied = fields, copy
         return copy
 
-    def _wait_before_retry(self, error: Exception, budget: _Budget | None, attempt: int) -> float:
+    def _wait_before_retry(self, error: Exception, budget: TimedCall | None, attempt: int) -> float:
         """Return the seconds to wait before another attempt; raise if there must not be one."""
         if budget is None:
             raise error
         self._raise_if_spent(error, budget)
-        wait_s = budget.wait_before_retry(error, attempt, self.role)
+        policy = budget.policy
+        # Of the deadline, or of a client that has waited as long as it may. A limit is there to try again.
+        is_final_timeout = isinstance(error, TIMEOUTS) and policy.policies.limits is None
+        if attempt > policy.retries or not isinstance(error, RETRYABLE) or is_final_timeout:
+            raise error
+        wait_s = retry_after_s(error)
         if wait_s is None:
+            wait_s = FIRST_BACKOFF_S * 2 ** (attempt - 1) * (1 - 0.25 * keyed_uniform("backoff", self.role, attempt))
+        # An attempt that begins with nothing left cannot end in time: it is not started.
+        if wait_s >= budget.deadline.remaining() - policy.floor_s:
             raise error
         # Looked at before the wait too: who waits for a call that will be refused keeps its caller waiting for nothing.
         meter = current_meter()
@@ -279,13 +257,11 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
         note_event("retry", self.role, kind="llm", attempt=attempt, wait_s=wait_s)
         return wait_s
 
-    def _raise_if_spent(self, error: Exception, budget: _Budget | None) -> None:
-        if budget is None or not budget.is_spent():
-            return
-        note_event("deadline_cut", self.role, kind="llm", source="network")
-        raise budget.deadline.exceeded(self.role, "network") from error
+    def _raise_if_spent(self, error: Exception, budget: TimedCall | None) -> None:
+        if budget is not None and is_spent(budget.deadline):
+            raise cut_error("llm", self.role, budget.deadline) from error
 
-    def _admit_retry(self, error: Exception, budget: _Budget | None) -> None:
+    def _admit_retry(self, error: Exception, budget: TimedCall | None) -> None:
         """Count another attempt. Raises: SpendingRefused if other calls have spent the rest."""
         try:
             _admit(self.role, budget)
@@ -297,19 +273,59 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
         raise refusal from error
 
 
-def _admit(role: str, budget: _Budget | None) -> None:
+def _admit(role: str, budget: TimedCall | None) -> None:
     """Count the request that is sent next. Raises: BudgetRefused, SpendingRefused if nothing is left for it."""
-    if budget is not None and budget.is_spent():
+    if budget is not None and is_spent(budget.deadline):
         raise budget.deadline.refused(role, "middleware")
     meter = current_meter()
     if meter is not None:
         meter.admit(role, "middleware")
 
 
-def _enforce(budget: _Budget | None) -> contextlib.AbstractContextManager[Deadline | None]:
-    """Put the deadline in force at the network seam; under a per-read cap the client's timeout applies instead."""
-    return deadline_scope(budget.deadline if budget is not None and budget.policy.cap == "total" else None)
+class SyncChatOpenAI(ChatOpenAI):
+    """A ChatOpenAI without an async side: an async run of it is a sync call in a worker thread.
+
+    It is what LangChain makes of any chat model that has no `_agenerate`. What cuts the call is its own timeout and
+    the deadline at the network seam, if one is propagated; a cancelled task only stops waiting for it.
+    """
+
+    node_mode: ClassVar[NodeMode] = "sync"
+
+    async def _agenerate(
+        self,
+        messages: list[BaseMessage],
+        stop: list[str] | None = None,
+        run_manager: AsyncCallbackManagerForLLMRun | None = None,
+        **kwargs: Any,
+    ) -> ChatResult:
+        manager = None if run_manager is None else run_manager.get_sync()
+        result: ChatResult = await CALL_SYNC[self.node_mode](
+            self._generate, messages, stop=stop, run_manager=manager, **kwargs
+        )
+        return result
 
 
-def _model_timeout(model: Any) -> Any:
-    return getattr(without_bindings(model), "request_timeout", None)
+class BlockingChatOpenAI(SyncChatOpenAI):
+    """A ChatOpenAI whose async side blocks the event loop during each call, a common mistake."""
+
+    node_mode: ClassVar[NodeMode] = "blocking"
+
+
+MODEL_CLASSES: dict[NodeMode, type[ChatOpenAI]] = {
+    "own": ChatOpenAI,
+    "sync": SyncChatOpenAI,
+    "blocking": BlockingChatOpenAI,
+}
+"""The chat model of each mode."""
+
+
+def chat_model(mode: NodeMode, llm: LlmSettings, base_url: str, http: HttpClients, **options: Any) -> ChatOpenAI:
+    """Build the chat model of a system over its HTTP clients. Raises: ConfigurationError: there is no such mode."""
+    return MODEL_CLASSES[checked_node_mode(mode)](
+        model=llm.model,
+        base_url=base_url,
+        api_key=llm.api_key,
+        http_client=http.openai,
+        http_async_client=http.openai_async,
+        **options,
+    )

@@ -19,6 +19,12 @@ from docmind_lab.network import LogicalCall, current_call
 from docmind_lab.systems.base.model_calls import ModelCalls
 
 
+def function_tool(name: str, description: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a tool in OpenAI's format. properties: name of each argument, all of them required → its JSON schema."""
+    parameters = {"type": "object", "properties": dict(properties), "required": list(properties)}
+    return {"type": "function", "function": {"name": name, "description": description, "parameters": parameters}}
+
+
 @dataclass(frozen=True)
 class ModelClient:
     """A model, and the middleware, for the role that asks, that its calls go through. tags: for callbacks."""

@@ -2,18 +2,20 @@
 
 The handbook's are in docmind_lab/core/data/handbook_questions.json. They were written by reading it and were not tuned
 to what the search finds. Each gold fact is a short phrase that a gold topic's text has. A user's own have the same
-shape (documents/own_questions.py). How answers are scored is in scores.py.
+shape (documents/own_questions.py). How answers are scored is in answer_scores.py.
 """
 
 from __future__ import annotations
 
 import functools
-import importlib.resources
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from docmind_lab.core.data import data_in
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.base.corpus import HANDBOOK
 
@@ -68,9 +70,31 @@ def load_questions(corpus: str = HANDBOOK) -> tuple[Question, ...]:
 
 @functools.cache
 def _load_handbook() -> tuple[Question, ...]:
-    file = importlib.resources.files("docmind_lab.core.data").joinpath("handbook_questions.json")
-    rows = enumerate(json.loads(file.read_text(encoding="utf-8")), 1)
-    return tuple(question for _, question in parse_questions((f"{file.name}, question {at}", row) for at, row in rows))
+    file = "handbook_questions.json"
+    rows = ((f"{file}, question {at}", row) for at, row in enumerate(data_in(file), 1))
+    return tuple(question for _, question in parse_questions(rows))
+
+
+def json_lines(path: str | os.PathLike[str], named: str) -> Iterator[tuple[int, Any]]:
+    """Yield the number of each line of a file that is not empty, from 1, and the JSON that stands in it.
+
+    named: how errors call the file. Raises: ConfigurationError naming the file, the line and the remedy.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise ConfigurationError(f"{named} cannot be read ({error.strerror}); check its path") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{named} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
+    # Not splitlines: a text may hold a line separator of Unicode's.
+    for number, line in enumerate(text.split("\n"), start=1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except ValueError as error:
+                raise ConfigurationError(
+                    f"{named}, line {number} is not JSON ({error}); write one object in each line"
+                ) from error
 
 
 def parse_questions(rows: Iterable[tuple[str, Any]]) -> Iterator[tuple[str, Question]]:

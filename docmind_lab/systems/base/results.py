@@ -1,8 +1,6 @@
 """Documents that a search returns, made from points of Qdrant or from the sources of a router engine.
 
-Their metadata have no paths and no blobs. A router's answer has LlamaIndex's shape: `answer.source_nodes` holds nodes
-with a score around nodes with an id, a text and metadata; plain objects with the same attributes serve as well. Any
-other shape is an error that names what is wrong, never a document.
+Their metadata have no paths and no blobs.
 """
 
 from __future__ import annotations

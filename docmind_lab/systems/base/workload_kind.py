@@ -1,4 +1,4 @@
-"""`WorkloadKind`: describes a system that can be put under a deadline, and builds it. `kinds.py` finds it by its name.
+"""`WorkloadKind`: describes a system that can be put under a deadline, and builds it. `workload_by_name.py` finds it.
 
 A workload is one package, or one file, that exports a `KIND`. Comparisons, studies, panels and the command line use
 nothing else of it.
@@ -12,12 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, Self
 from urllib.parse import quote_plus, unquote_plus
 
+from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.alternatives.base import Alternative, Outcome, Runnable
+from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.time_policies import policy_names
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.base.documents import Library, LibraryPlace
 from docmind_lab.systems.base.documents.library import named_corpus
@@ -65,26 +67,15 @@ no_policies: RefusalOf = with_policies_but(
 """Says why an alternative with time policies cannot be had: the system makes no model calls."""
 
 
+def left_out(refusal: RefusalOf) -> tuple[str, ...]:
+    """Return a sentence on each alternative that a system cannot have by default, with the reason."""
+    refusals = ((kind, refusal(kind())) for kind in ALTERNATIVES.values())
+    return tuple(f"{letter_of(kind.name)} is left out: {reason}." for kind, reason in refusals if reason)
+
+
 def itself(alternative: Alternative) -> Any:
     """Return the alternative, which needs nothing else to carry it out."""
     return alternative
-
-
-class ServedProcesses(Protocol):
-    """Services in processes of their own, while the context is entered."""
-
-    addresses: ServiceAddresses
-
-    def __enter__(self) -> Self:
-        """Start them. Raises: ServiceError if they do not start."""
-        ...
-
-    def __exit__(self, *exc_info: object) -> None:
-        """Stop them."""
-
-    def log_client(self) -> LogClient:
-        """Return a reader of their log; the caller closes it."""
-        ...
 
 
 class Workload(Protocol):
@@ -199,7 +190,7 @@ class WorkloadKind:
     endpoints: str = ""
     adapts: bool = False
     has_hops: bool = False
-    serve: Callable[[ServiceOptions], ServedProcesses] = ServiceProcess
+    serve: Callable[[ServiceOptions], ServiceProcess] = ServiceProcess
     refusal: RefusalOf = any_alternative
     carried_out_by: Callable[[Alternative], Any] = itself
     notes: tuple[str, ...] = ()

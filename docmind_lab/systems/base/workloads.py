@@ -1,24 +1,35 @@
-"""Base classes of workloads: a graph in several node modes, and one over HTTP clients of its own."""
+"""Base classes of workloads: a graph in several node modes, and systems over HTTP clients of their own."""
 
 from __future__ import annotations
 
 import abc
+import contextlib
 import copy
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langchain_openai import ChatOpenAI
+from qdrant_client import AsyncQdrantClient, QdrantClient
+from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
 
 from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
+from docmind_lab.core.addresses import redact_url
+from docmind_lab.core.errors import DocmindLabError, ServiceError
+from docmind_lab.core.settings import Settings
 from docmind_lab.network import HttpClients
+from docmind_lab.network.live_endpoints import reason_of
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.systems.base.node_modes import NodeMode, chat_model, checked_node_mode
+from docmind_lab.services.server import ServiceAddresses
+from docmind_lab.systems.base.answer_scores import scores_of
+from docmind_lab.systems.base.model_calls import chat_model
+from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode
 from docmind_lab.systems.base.observer import ObservedSaver, RunCallbacks
 from docmind_lab.systems.base.questions import Question
-from docmind_lab.systems.base.scores import scores_of
 from docmind_lab.systems.base.workload_kind import Surroundings
 
 
@@ -85,19 +96,79 @@ class GraphWorkload(abc.ABC):
         """Close the clients."""
 
 
-class ClientWorkload(GraphWorkload):
-    """A system over HTTP clients of its own."""
+class ClientSystem:
+    """A system that reaches a model over HTTP clients of its own."""
 
-    def _build(self) -> None:
-        settings = self.surroundings.settings
-        self.http = HttpClients(admit=settings.admit, max_connections=self.surroundings.max_connections)
+    addresses: ServiceAddresses
+    settings: Settings
+    client_retries: int | None
+    http: HttpClients
 
     def _model(self, mode: NodeMode, **options: Any) -> ChatOpenAI:
-        around = self.surroundings
-        llm, base_url = around.settings.llm, around.addresses.openai_base_url
-        return chat_model(mode, llm, base_url, self.http, max_retries=around.client_retries, **options)
+        options = {"max_retries": self.client_retries, **options}
+        return chat_model(mode, self.settings.llm, self.addresses.openai_base_url, self.http, **options)
 
     def close(self) -> None:
         """Close the clients, the async ones on the loop they were used on."""
         self.http.close()
-        shared_loop().run(self.http.aclose())
+        shared_loop().run(self._close_async())
+
+    async def _close_async(self) -> None:
+        await self.http.aclose()
+
+
+class ClientWorkload(ClientSystem, GraphWorkload):
+    """A workload that reaches a model over HTTP clients of its own."""
+
+    def _build(self) -> None:
+        around = self.surroundings
+        self.addresses, self.settings, self.client_retries = around.addresses, around.settings, around.client_retries
+        self.http = HttpClients(admit=around.settings.admit, max_connections=around.max_connections)
+
+
+BATCH_SIZE: Final = 64
+"""Points per upload: about 200 kB of JSON, well below Qdrant's limit of 32 MB for a request."""
+
+
+def _vector_store_error(error: ApiException, url: str) -> DocmindLabError:
+    """Convert an error of building the index to one that names the vector store and the remedy."""
+    remedy = "start Qdrant, or set DOCMIND_DATABASE__QDRANT_URL to where it is"
+    if isinstance(error, UnexpectedResponse):
+        return ServiceError(f"vector store at {redact_url(url)} answered HTTP {error.status_code}; {remedy}")
+    source = getattr(error, "source", error)
+    if isinstance(source, DocmindLabError):
+        return source
+    return ServiceError(f"vector store at {redact_url(url)} cannot be reached ({reason_of(source)}); {remedy}")
+
+
+class ServiceSystem(ClientSystem):
+    """A system that reaches a model and a vector store over HTTP clients of its own."""
+
+    qdrant: QdrantClient
+    qdrant_async: AsyncQdrantClient
+
+    def _connect(self) -> None:
+        """Make the clients of the vector store."""
+        # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
+        backstop_s, url = math.ceil(self.settings.database.qdrant_timeout), self.addresses.qdrant_url
+        self.qdrant, self.qdrant_async = self.http.qdrant(url, backstop_s), self.http.qdrant_async(url, backstop_s)
+
+    @contextlib.contextmanager
+    def _built(self) -> Iterator[None]:
+        """Close the clients if the block, which fills the vector store, fails. Raises: an error with the remedy."""
+        with contextlib.ExitStack() as unless_built:
+            unless_built.callback(self.close)
+            try:
+                yield
+            except ApiException as error:
+                raise _vector_store_error(error, self.addresses.qdrant_url) from error
+            unless_built.pop_all()
+
+    def close(self) -> None:
+        """Close the clients, the async ones on the loop they were used on."""
+        self.qdrant.close()
+        super().close()
+
+    async def _close_async(self) -> None:
+        await self.qdrant_async.close()
+        await super()._close_async()

@@ -25,9 +25,9 @@ from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.systems.base.documents import Library
 from docmind_lab.systems.base.model_calls import ModelCalls
 from docmind_lab.systems.base.model_client import ModelClient
-from docmind_lab.systems.base.node_modes import NodeMode, chat_model
+from docmind_lab.systems.base.node_modes import NodeMode
 from docmind_lab.systems.base.observer import RunCallbacks
-from docmind_lab.systems.base.services import ServiceSystem
+from docmind_lab.systems.base.workloads import ServiceSystem
 from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -65,7 +65,7 @@ class DocmindSystem(ServiceSystem):
             self.index = SearchIndex.build(
                 self.qdrant, self.corpus.chunks, collection=self.corpus.collection, references=self.corpus.references
             )
-        self.model = self._model()
+        self.model = self._chat_model()
         injects = self.settings.agents.enable_router_injection
         self.resources = RetrievalResources(
             self.index,
@@ -96,17 +96,9 @@ class DocmindSystem(ServiceSystem):
         model_client = ModelClient(self.model, calls, tags=("nostream",))
         return RouterEngine(self.index, self.qdrant, self.qdrant_async, model_client)
 
-    def _model(self, *, streaming: bool = False, mode: NodeMode = "own") -> ChatOpenAI:
-        return chat_model(
-            mode,
-            self.settings.llm,
-            self.addresses.openai_base_url,
-            self.http,
-            max_retries=self.client_retries,
-            streaming=streaming,
-            # Without it a streamed reply does not count its tokens.
-            stream_usage=streaming,
-        )
+    def _chat_model(self, *, streaming: bool = False, mode: NodeMode = "own") -> ChatOpenAI:
+        # Without `stream_usage` a streamed reply does not count its tokens.
+        return self._model(mode, streaming=streaming, stream_usage=streaming)
 
     def graph(
         self,
@@ -125,7 +117,7 @@ class DocmindSystem(ServiceSystem):
         if streaming and mode != "own":
             raise ConfigurationError(f"node_mode {mode!r} is for replies in one piece; leave streaming off")
         is_other = streaming or mode != "own"
-        model = self._model(streaming=streaming, mode=mode) if is_other else self.model
+        model = self._chat_model(streaming=streaming, mode=mode) if is_other else self.model
         timeout_s = self.settings.llm.request_timeout_seconds
         graph = build_multi_agent_supervisor_graph(
             build_role_agents(model, resources=self.resources, request_timeout_s=timeout_s, mode=mode),

@@ -18,7 +18,7 @@ from qdrant_client import AsyncQdrantClient, QdrantClient
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
-from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.model_client import ModelClient, function_tool
 from docmind_lab.systems.base.results import RetrievedDocument
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.strategies import STRATEGIES, search, search_async
@@ -28,14 +28,7 @@ SELECTOR_PROMPT = """You are the router engine of DocMind. Choose with select_en
 or a whole section, "hybrid" otherwise."""
 _TOOL = "select_engine"
 _ENGINE = {"type": "string", "enum": list(STRATEGIES), "description": "How to search."}
-_SELECT_ENGINE: Final = {
-    "type": "function",
-    "function": {
-        "name": _TOOL,
-        "description": "Choose how to search for the query.",
-        "parameters": {"type": "object", "properties": {"engine": _ENGINE}, "required": ["engine"]},
-    },
-}
+_SELECT_ENGINE: Final = function_tool(_TOOL, "Choose how to search for the query.", {"engine": _ENGINE})
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,10 @@ from docmind_lab.core.duration_headers import read_remaining_s, to_header
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.network.attempts import Attempt, LogicalCall, call_scope
 from docmind_lab.network.transports import AsyncHttpxTransport
-from docmind_lab.services.asgi_messages import Message, Send, send_json
-from docmind_lab.services.hop_behaviour import HOPS_PATH, HopBehaviour, calls_below
-from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, PeerExchange
+from docmind_lab.services.asgi_messages import Send, send_json
+from docmind_lab.services.hosted_behaviour import HOPS_PATH, HopBehaviour, calls_below
+from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, PeerExchange, add_host
 from docmind_lab.services.plan import ServiceRequest
-from docmind_lab.services.registry import add_host
 
 _FLOOR_S: Final = PropagationPolicy().floor_s
 _TIMED_OUT: Final = 504
@@ -61,7 +60,7 @@ class HopHost(ExchangeHost):
             status, answer = work.result()
             exchange.end_work("ok" if status < 400 else "error")
             if not exchange.gone.is_set():
-                await send_json(_noting(exchange, send), status, answer)
+                await send_json(exchange.observe_send(send), status, answer)
         finally:
             gone.cancel()
             if exchange.work is not None:
@@ -139,14 +138,6 @@ def _call_of(run_id: str, parent_call_id: str, key: DrawKey, role: str, step: st
 def _client() -> httpx.AsyncClient:
     """Return the client of this process: its certificates take longer to load than a run in virtual time."""
     return httpx.AsyncClient(transport=AsyncHttpxTransport(), trust_env=False, timeout=None)
-
-
-def _noting(exchange: PeerExchange, send: Send) -> Send:
-    async def note_and_send(message: Message) -> None:
-        exchange.sent(message.get("status"), body=bool(message.get("body")))
-        await send(message)
-
-    return note_and_send
 
 
 async def _wait(seconds: float) -> None:

@@ -25,11 +25,10 @@ from langgraph.graph import END, START, StateGraph
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.duration_headers import to_header
-from docmind_lab.core.errors import DeadlineExceeded, ServiceError
+from docmind_lab.core.errors import ServiceError
 from docmind_lab.core.sync_async import Operation, Steps
-from docmind_lab.network.recorder import note_event
-from docmind_lab.services.hop_behaviour import LEVELS, calls_below, role_of
-from docmind_lab.systems.base.bounded_calls import bounded_call
+from docmind_lab.services.hosted_behaviour import LEVELS, calls_below, role_of
+from docmind_lab.systems.base.bounded_calls import bounded_call, cut_error
 from docmind_lab.systems.base.node_modes import NodeMode, in_mode
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.results import record_retrieved
@@ -45,22 +44,19 @@ _POSITION: Final = "0"
 _GATEWAY_TIMEOUT: Final = 504
 
 
+@functools.cache
 def requests(corpus: str = "") -> tuple[Question, ...]:
     """Return the only request there is; its gold topics are the services of the tree. Nothing is searched."""
-    return (_the_request(),)
-
-
-@functools.cache
-def _the_request() -> Question:
     tree = [(_FIRST, f"{_POSITION}.1")]
     # Grows while it is read, level by level.
     for role, step in tree:
         tree += calls_below(role, step)
-    return Question("tree", "What do all services of the tree say?", tuple(f"{role}/{step}" for role, step in tree))
+    services = tuple(f"{role}/{step}" for role, step in tree)
+    return (Question("tree", "What do all services of the tree say?", services),)
 
 
 class HopsWorkload(ClientWorkload):
-    """The caller and its clients, built once and run many times. surroundings: see `kinds.py`."""
+    """The caller and its clients, built once and run many times. surroundings: see `workload_by_name.py`."""
 
     name = "hops"
 
@@ -111,16 +107,11 @@ def _services_in(response: httpx2.Response, deadline: Deadline | None) -> list[s
     """Return the services that a reply names. Raises: DeadlineExceeded, ServiceError for a reply that is none."""
     if response.status_code == _GATEWAY_TIMEOUT and deadline is not None:
         # What is left is rounded down to milliseconds at each hop, so a hop gives up a moment before its caller.
-        raise _cut(deadline)
+        raise cut_error("peer", _FIRST, deadline)
     if response.is_error:
         raise ServiceError(f"{_FIRST} has answered with status {response.status_code}")
     services: list[str] = response.json()["hops"]
     return services
-
-
-def _cut(deadline: Deadline) -> DeadlineExceeded:
-    note_event("deadline_cut", _FIRST, kind="peer", source="network")
-    return deadline.exceeded(_FIRST, "network")
 
 
 KIND = WorkloadKind(

@@ -11,21 +11,17 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Self, TypeVar
 
-from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.__main__ import main
-from docmind_lab.services.hop_behaviour import LEVELS
+from docmind_lab.services.hosted_behaviour import LEVELS
 from docmind_lab.services.plan import Plan, ServiceRequest, json_steps
-from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.services.wall_door import WallDoor
-
-COMMAND: Final = (sys.executable, "-m", "docmind_lab.systems.hops.processes")
 
 APART_S: Final = 3600.0
 """The clock of each level is ahead of the one above by so much: instants of one process mean nothing in another."""
@@ -42,10 +38,9 @@ class _NothingElse:
 
 
 @dataclass(frozen=True)
-class HopServices:
+class HopServices(ServiceOptions):
     """Options of one process. below_url: empty at the last level. clock_ahead_s: of the machine's clock."""
 
-    options: ServiceOptions
     below_url: str = ""
     clock_ahead_s: float = 0.0
 
@@ -54,34 +49,18 @@ class HopServices:
         return WallDoor(
             llm=_NothingElse(),
             vectors=_NothingElse(),
-            behaviour=self.options.behaviour,
-            hops=self.options.hop_behaviour(),
+            behaviour=self.behaviour,
+            hops=self.hop_behaviour(),
             below_url=self.below_url,
             clock_ahead_s=self.clock_ahead_s,
         )
 
-    def as_json(self) -> str:
-        """The options as one line of JSON, which `from_json` reads back equal."""
-        options = json.loads(self.options.as_json())
-        return json.dumps({"options": options, "below_url": self.below_url, "clock_ahead_s": self.clock_ahead_s})
-
-    @classmethod
-    def from_json(cls, text: str) -> HopServices:
-        """The options that `as_json` wrote. Raises: ConfigurationError naming what does not fit."""
-        try:
-            data = json.loads(text)
-            options = ServiceOptions.from_json(json.dumps(data["options"]))
-            return cls(options, str(data["below_url"]), float(data["clock_ahead_s"]))
-        except (ValueError, TypeError, LookupError) as error:
-            raise ConfigurationError(f"options of the hops: {error}") from error
-
 
 @dataclass
-class HopProcesses:
+class HopProcesses(ServiceProcess):
     """A process for each level of hops; a context manager that starts and stops them."""
 
-    options: ServiceOptions = field(default_factory=ServiceOptions)
-    addresses: ServiceAddresses = field(init=False)
+    command: Sequence[str] = (sys.executable, "-m", "docmind_lab.systems.hops.processes")
     _log_urls: list[str] = field(default_factory=list, init=False, repr=False)
     _running: contextlib.ExitStack = field(default_factory=contextlib.ExitStack, init=False, repr=False)
 
@@ -90,8 +69,8 @@ class HopProcesses:
         with contextlib.ExitStack() as started:
             # The last level first: each is told where the next one is.
             for level in range(LEVELS, 0, -1):
-                services = HopServices(self.options, below_url, APART_S * level)
-                process = started.enter_context(ServiceProcess(services, COMMAND))
+                services = HopServices(**vars(self.options), below_url=below_url, clock_ahead_s=APART_S * level)
+                process = started.enter_context(ServiceProcess(services, self.command))
                 self.addresses, below_url = process.addresses, process.addresses.hops_url
                 self._log_urls.insert(0, process.addresses.log_url)
             self._running = started.pop_all()

@@ -21,10 +21,9 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.runtime import get_runtime
 
-from docmind_lab.alternatives import ALTERNATIVES, Alternative, Native, StopFlag
+from docmind_lab.alternatives import Alternative, Native, StopFlag
 from docmind_lab.alternatives.base import AroundAlternative, Inputs, Outcome, RunLog, Runnable
 from docmind_lab.alternatives.bound import copy_with
-from docmind_lab.core.alternative_catalogue import letter_of
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, RunCut
 
@@ -241,12 +240,6 @@ def refusal_of(agent: Agent, alternative: Alternative, *, by_name: bool = False)
     if isinstance(alternative, StopFlag) or getattr(alternative, "drain_on_timeout", False):
         return "" if agent.takes_stop else _NO_STOP
     return _NO_TIMEOUT if isinstance(alternative, Native) else ""
-
-
-def notes_on(agent: Agent) -> tuple[str, ...]:
-    """Return sentences on the alternatives that an agent cannot have."""
-    refusals = ((kind, refusal_of(agent, kind())) for kind in ALTERNATIVES.values())
-    return tuple(f"{letter_of(kind.name)} is left out: {reason}." for kind, reason in refusals if reason)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
 from pathlib import Path
 from typing import Any, NotRequired, get_args, get_origin, get_type_hints
@@ -27,7 +27,7 @@ from pydantic import BaseModel, PydanticUserError, TypeAdapter, ValidationError
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
-from docmind_lab.systems.base.questions import Question
+from docmind_lab.systems.base.questions import Question, json_lines
 from docmind_lab.systems.own.references import one_line
 from docmind_lab.systems.own.run_settings import RunSettings
 
@@ -92,19 +92,19 @@ def read_inputs(
         raise ConfigurationError("inputs is a list of inputs; put the one into brackets: inputs=[{…}]")
     schema = _Schema(graph, general or RunSettings())
     is_file = isinstance(inputs, str | os.PathLike)
-    items = _lines(Path(inputs)) if is_file else enumerate(inputs, 1)  # type: ignore[arg-type]
-    named = f"{Path(inputs).name} line" if is_file else "inputs item"  # type: ignore[arg-type]
-    placed = ((f"{named} {number}", item, number) for number, item in items)
+    named = Path(inputs).name if is_file else "inputs"  # type: ignore[arg-type]
+    items = json_lines(inputs, named) if is_file else enumerate(inputs, 1)  # type: ignore[arg-type]
+    placed = ((f"{named} {'line' if is_file else 'item'} {number}", item, number) for number, item in items)
     result = tuple(
         _parse_item(schema, item if convert is None else convert(item, where), where, number)
         for where, item, number in placed
     )
     if not result:
-        raise ConfigurationError(f"{named.rpartition(' ')[0]}: there are no inputs; give one at least")
+        raise ConfigurationError(f"{named}: there are no inputs; give one at least")
     ids = [one.id for one in result]
     twice = next((one for one in ids if ids.count(one) > 1), None)
     if twice is not None:
-        raise ConfigurationError(f"{named.rpartition(' ')[0]}: two inputs have the id {twice!r}")
+        raise ConfigurationError(f"{named}: two inputs have the id {twice!r}")
     return result
 
 
@@ -281,22 +281,6 @@ def _parse_item(schema: _Schema, item: Any, where: str, number: int) -> GraphInp
     besides = {key: item[key] for key in ("context", "config", "resume") if is_wrapped and key in item}
     settings = RunSettings.of(**besides, where=where).over(schema.general).for_graph(schema.graph, where)
     return GraphInput(id=name or f"{number:03}", text="", gold_facts=tuple(gold), given=value, settings=settings)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, Any]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigurationError(
-            f"inputs {path.name} cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from error
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            yield number, json.loads(line)
-        except ValueError as error:
-            raise ConfigurationError(f"{path.name} line {number}: not JSON: {error}") from error
 
 
 def _is_a(value: Any, kind: str) -> bool:

@@ -29,8 +29,15 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.services.endpoints import EndpointTable, read_endpoints
 from docmind_lab.systems.base.observer import role_of
 from docmind_lab.systems.base.retries import own_retries
-from docmind_lab.systems.base.workload_kind import OWN_PREFIX, Defaults, Surroundings, WorkloadKind, shown_name
-from docmind_lab.systems.own.agents import AgentGraph, OnAgent, as_question, notes_on, refusal_of
+from docmind_lab.systems.base.workload_kind import (
+    OWN_PREFIX,
+    Defaults,
+    Surroundings,
+    WorkloadKind,
+    left_out,
+    shown_name,
+)
+from docmind_lab.systems.own.agents import AgentGraph, OnAgent, as_question, refusal_of
 from docmind_lab.systems.own.inputs import Inputs, inputs_named, read_inputs, register, register_inputs
 from docmind_lab.systems.own.making import simulated_while_made
 from docmind_lab.systems.own.own_requests import Services, SimulatedDestinations
@@ -160,8 +167,8 @@ def own_kind(workload: str) -> WorkloadKind:
 
     more: dict[str, Any] = {"notes": notes_on_module(reference)}
     if isinstance(graph, AgentGraph):
-        more = {"notes": notes_on(graph.agent), "refusal": functools.partial(refusal_of, graph.agent)}
-        more["carried_out_by"] = OnAgent
+        refusal = functools.partial(refusal_of, graph.agent)
+        more = {"notes": left_out(refusal), "refusal": refusal, "carried_out_by": OnAgent}
     return WorkloadKind(
         name=name,
         title=name,

@@ -22,14 +22,14 @@ from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_poli
 from docmind_lab.core.errors import NotSimulated, RunCut
 from docmind_lab.core.holds import current_hold
 from docmind_lab.network.attempts import HEADER_PREFIX, Attempt, CallKind, LogicalCall
+from docmind_lab.network.call_limits import asks_for_generation
 from docmind_lab.network.clients.installing import LabAdapters
 from docmind_lab.network.clients.watching import Passage, add_finder
 from docmind_lab.network.recorder import Recorder, current_recorder
-from docmind_lab.services import vector_service
 from docmind_lab.services.dialects import is_answered
+from docmind_lab.services.endpoint_shape import PROVISIONAL, Unanswered
 from docmind_lab.services.endpoints import ENDPOINTS_PATH, EndpointTable
 from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.services.unanswered import PROVISIONAL, Unanswered
 from docmind_lab.systems.own.graph_calls import (
     NOWHERE,
     OpenCall,
@@ -45,7 +45,6 @@ from docmind_lab.virtual_time import VirtualClock, current_clock
 
 Services = Literal["simulated", "own"]
 
-_MODEL_PATHS = ("/chat/completions", "/completions", "/responses", "/messages")
 _STORE_PATHS = ("/collections", "/points", "/embeddings")
 _QDRANT_PORT = 6333
 
@@ -68,7 +67,7 @@ def kind_of(url: str) -> CallKind:
     route = is_answered("POST", url)
     if route is not None:
         return {"generate": "llm", "embed": "retrieval"}.get(route.operation, "tool")  # type: ignore[return-value]
-    if path.endswith(_MODEL_PATHS):
+    if asks_for_generation(path):
         return "llm"
     return "retrieval" if any(part in path for part in _STORE_PATHS) else "tool"
 
@@ -102,7 +101,7 @@ class SimulatedDestinations:
             # Of a query, which may hold a key, only what the shape of the answer depends on.
             shape = "?alt=sse" if "alt=sse" in parts.query.split("&") else ""
             return f"{self._root}{path}{shape}"
-        if path.startswith("/collections") and vector_service.serves(method, path):
+        if path.startswith("/collections") and _is_of_vectors(method, path):
             return f"{self.qdrant_url.rstrip('/')}{path}{query}"
         if not path and parts.port == _QDRANT_PORT:
             return f"{self.qdrant_url.rstrip('/')}/"
@@ -130,12 +129,13 @@ class SentRequest:
     """What one number of a node's requests stands for, as it was first sent.
 
     address: method and URL, without a query and without credentials. kind: "retrieval" for what the faults of searches
-    strike. at_s: in seconds since the run's start.
+    strike. at_s: in seconds since the run's start. call_id: of the call that sent it.
     """
 
     address: str
     kind: CallKind
     at_s: float
+    call_id: str
 
 
 class RunObserver:
@@ -193,29 +193,32 @@ class RunObserver:
             to = None if self.destinations is None else self.destinations.of(method, url)
             self.answered[method, url, place.role] += 1
         except NotSimulated as error:
-            to, headers = self._provisional(method, url, place, error), {f"{HEADER_PREFIX}{PROVISIONAL}": "1"}
+            to, headers = self._made_up_destination(method, url, place, error), {f"{HEADER_PREFIX}{PROVISIONAL}": "1"}
         if to is not None and ENDPOINTS_PATH in to:
             kind = "tool"
-        self.calls.refuse_if_spent(kind if call is None else call.call.kind, place)
+        # No deadline reaches a thread that was started without the context of the run, here as in production.
+        calls, reaches = self.calls, current_recorder() is not None
+        if reaches:
+            calls.refuse_if_spent(kind if call is None else call.call.kind, place)
         hold = current_hold()
         if hold is not None:
             hold.refuse_if_over()
         if call is None or call.call.kind == "tool":
             call = self._separate_call(kind, place, is_retry)
-        deadline, policy = self.calls.deadline, self.calls.policy
+        deadline, policy = calls.deadline if reaches else None, calls.policy
         total = policy.cap == "total"
         # Nobody's real service is told the lab's number.
         numbered = {} if to is None else {f"{HEADER_PREFIX}request": str(self._number(call.call, method, url, kind))}
         return Passage(
             call.call,
             to=to,
-            # Also where a thread was started without the context of the run, which production would not hold.
             deadline=deadline if total and not self.is_enforced else None,
             read_timeout_s=None if total or deadline is None else deadline.cap(None),
             headers={**headers, **numbered},
+            limits=policy.policies.limits if reaches else None,
         )
 
-    def _provisional(self, method: str, url: str, place: Place, error: NotSimulated) -> str:
+    def _made_up_destination(self, method: str, url: str, place: Place, error: NotSimulated) -> str:
         """Return where a request goes that no service answers, and note it."""
         # Whoever asks for a file may keep it on this machine.
         if method == "GET" and _FILE_OF_A_MODEL.search(urlsplit(url).path):
@@ -236,7 +239,7 @@ class RunObserver:
             requests = self.sent.setdefault(call.role, {})
             number = self._numbers.setdefault(place, len(requests) + 1)
             at_s = self.recorder.clock.now() - self.recorder.started_at
-            requests.setdefault(number, SentRequest(address, kind, at_s))
+            requests.setdefault(number, SentRequest(address, kind, at_s, call.call_id))
         return number
 
     def _separate_call(self, kind: CallKind, place: Place, is_retry: bool) -> OpenCall:
@@ -317,7 +320,7 @@ class _SingleAttempt:
 
 _lock = threading.Lock()
 _observed: dict[int, RunObserver] = {}
-_holds: dict[VirtualClock | None, int] = {}
+_keepers: dict[VirtualClock | None, int] = {}
 _hooks: dict[VirtualClock | None, LabAdapters] = {}
 
 
@@ -339,7 +342,7 @@ def begin_observing(observer: RunObserver) -> None:
     """Start to observe the requests of a run."""
     with _lock:
         _observed[id(observer.recorder)] = observer
-    hold(observer.clock)
+    keep_hooks(observer.clock)
     if observer.clock is not None:
         observer.clock.where, observer.clock.remedy = observer.where, REMEDY
         # A run that was given up does not come to its own end.
@@ -351,20 +354,20 @@ def end_observing(observer: RunObserver) -> None:
     with _lock:
         if _observed.pop(id(observer.recorder), None) is None:
             return
-    release(observer.clock)
+    drop_hooks(observer.clock)
 
 
-def hold(world: VirtualClock | None) -> None:
-    """Install the hooks for one clock, and keep them installed until `release` is called as often."""
+def keep_hooks(clock: VirtualClock | None) -> None:
+    """Install the hooks for one clock, and keep them installed until `drop_hooks` is called as often."""
     with _lock:
-        _holds[world] = _holds.get(world, 0) + 1
-        if _holds[world] > 1:
+        _keepers[clock] = _keepers.get(clock, 0) + 1
+        if _keepers[clock] > 1:
             return
-        hooks = _hooks[world] = LabAdapters()
+        hooks = _hooks[clock] = LabAdapters()
         hooks.install()
         hooks.at_removal(add_finder(observer_of_calling_code))
         provide_vocabularies(hooks, _is_simulated)
-        if world is not None:
+        if clock is not None:
             refuse_unsimulated(hooks, lambda: None if current_clock() is None else observer_of_calling_code())
 
 
@@ -374,16 +377,25 @@ def _is_simulated() -> bool:
     return observer is not None and observer.destinations is not None
 
 
-def release(world: VirtualClock | None) -> None:
-    """Undo one `hold`; the last one removes the hooks."""
+def drop_hooks(clock: VirtualClock | None) -> None:
+    """Undo one `keep_hooks`; the last one removes the hooks."""
     with _lock:
-        _holds[world] -= 1
-        if _holds[world]:
+        _keepers[clock] -= 1
+        if _keepers[clock]:
             return
-        del _holds[world]
-        hooks = _hooks.pop(world)
+        del _keepers[clock]
+        hooks = _hooks.pop(clock)
         hooks.remove()
-    if world is None:
+    if clock is None:
         # The clients are somebody's, who may have another event loop; a virtual network closes its connections itself.
         hooks.close_idle()
         shared_loop().run(hooks.aclose_idle())
+
+
+def _is_of_vectors(method: str, path: str) -> bool:
+    try:
+        # Function-level: it is slow, and many graphs ask no vector store.
+        from docmind_lab.services.vector_service import serves  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise NotSimulated(f"the simulated Qdrant needs {error.name}: pip install 'docmind_lab[systems]'") from error
+    return serves(method, path)

@@ -21,7 +21,7 @@ from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.core.levels import NAN
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.services.unanswered import Unanswered, in_words
+from docmind_lab.services.endpoint_shape import Unanswered, in_words
 from docmind_lab.systems.base.node_modes import NodeMode
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.own.doorway import RunDoorway
@@ -32,9 +32,9 @@ from docmind_lab.systems.own.own_requests import (
     Destinations,
     RunObserver,
     begin_observing,
+    drop_hooks,
     end_observing,
-    hold,
-    release,
+    keep_hooks,
 )
 from docmind_lab.systems.own.run_settings import RunSettings, StoreMaker, store_for_run
 from docmind_lab.virtual_time import current_clock, outside_simulation
@@ -47,7 +47,7 @@ class NotingSaver(PassingSaver):
         super().__init__(inner)
         self._recorder = recorder
 
-    def answered(self, operation: str, *arguments: Any) -> tuple[Any] | None:
+    def answer_instead(self, operation: str, *arguments: Any) -> tuple[Any] | None:
         """Record a put, and pass every operation on."""
         if operation in ("put", "aput"):
             _, _, metadata, _ = arguments
@@ -75,14 +75,14 @@ class OutsideSaver(PassingSaver):
         loop = getattr(self.inner, "loop", None)  # as LangGraph's async checkpointers call it
         return loop if isinstance(loop, asyncio.AbstractEventLoop) and loop.is_running() else None
 
-    def passed(self, operation: str, *arguments: Any, **options: Any) -> Any:
+    def pass_on(self, operation: str, *arguments: Any, **options: Any) -> Any:
         """Pass an operation on in real time."""
         with outside_simulation():
-            return super().passed(operation, *arguments, **options)
+            return super().pass_on(operation, *arguments, **options)
 
-    async def passed_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
+    async def pass_on_async(self, operation: str, *arguments: Any, **options: Any) -> Any:
         """Pass an async operation on, to the checkpointer's own loop if it has one."""
-        work, loop = super().passed_async(operation, *arguments, **options), self._loop
+        work, loop = super().pass_on_async(operation, *arguments, **options), self._loop
         if loop is None:
             return await work
         with outside_simulation():
@@ -220,14 +220,14 @@ class OwnWorkload:
         with self._lock:
             if self._holding:
                 self._holding = False
-                release(None)
+                drop_hooks(None)
 
     def _hold_until_closed(self) -> None:
         # Runs overlap and follow each other; to put hooks in place for each would be work within its budget.
         with self._lock:
             if not self._holding:
                 self._holding = True
-                hold(None)
+                keep_hooks(None)
 
 
 def _end_when_quiet(observer: RunObserver) -> None:

@@ -114,12 +114,7 @@ def notes_on_module(reference: str) -> tuple[str, ...]:
 
 def takes_config(value: Any) -> bool:
     """Whether this is a function that makes a graph from a configuration."""
-    return (
-        not isinstance(value, StateGraph | Pregel)
-        and callable(value)
-        and not inspect.isclass(value)
-        and bool(_config_parameter(value))
-    )
+    return _is_function(value) and bool(_config_parameter(value))
 
 
 def compile_graph(value: Any, reference: str, config: Mapping[str, Any] | None = None) -> AnyGraph:
@@ -148,11 +143,14 @@ def compile_graph(value: Any, reference: str, config: Mapping[str, Any] | None =
     return graph
 
 
-def is_maker(found: Any) -> bool:
+def is_maker(value: Any) -> bool:
     """Return whether an object makes a graph when it is called without arguments: a function, a method, a partial."""
-    if not callable(found) or inspect.isclass(found) or isinstance(found, StateGraph | Pregel):
-        return False
-    return not _config_parameter(found) and all(each.default is not each.empty for each in _parameters(found))
+    takes_nothing = all(each.default is not each.empty for each in _parameters(value))
+    return _is_function(value) and not _config_parameter(value) and takes_nothing
+
+
+def _is_function(value: Any) -> bool:
+    return callable(value) and not inspect.isclass(value) and not isinstance(value, StateGraph | Pregel)
 
 
 def maker_for_runs(graph: AnyGraph) -> RunMaker | None:

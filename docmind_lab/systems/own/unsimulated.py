@@ -19,6 +19,7 @@ from types import FrameType
 from typing import Any, Final, Protocol
 
 from docmind_lab.core.users_code import line_at_work
+from docmind_lab.network.clients.installing import HELD_LIBRARIES
 from docmind_lab.network.replacements import Replacements
 
 REMEDY: Final = "use the wall clock with the graph's own services: world=dl.Live() (--services own)"
@@ -49,7 +50,7 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
         def make(previous: Any) -> Any:
             def refused(*arguments: Any, **options: Any) -> Any:
                 observer = find()
-                if observer is None or (remedy is RUNS_FOR_REAL and _is_importing()):
+                if observer is None or (remedy is RUNS_FOR_REAL and (_is_importing() or _is_printing())):
                     return previous(*arguments, **options)
                 raise observer.not_simulated(what(*arguments, **options), remedy=remedy)
 
@@ -57,10 +58,7 @@ def refuse_unsimulated(hooks: Replacements, find: Callable[[], Refuser | None]) 
 
         return make
 
-    no_http = (
-        "that is not made by httpx, httpx2, http.client, requests, urllib3 or aiohttp (a database driver, gRPC, a web "
-        "socket) has no virtual time"
-    )
+    no_http = f"that is not made by {HELD_LIBRARIES} (a database driver, gRPC, a web socket) has no virtual time"
     look_up = f"a name look-up (socket.getaddrinfo) {no_http}"
     hooks.replace(socket, "getaddrinfo", refusing(lambda host, *_, **__: f"{_text(host)}: {look_up}{_at_line()}"))
     connection = f"a connection {no_http}"
@@ -141,6 +139,11 @@ def _is_importing() -> bool:
     while frame is not None and frame.f_code.co_filename != "<frozen importlib._bootstrap>":
         frame = frame.f_back
     return frame is not None
+
+
+def _is_printing() -> bool:
+    """Whether the calling code is Jupyter's, by which each thread hands on what it prints within the process."""
+    return sys._getframe(2).f_globals.get("__name__") == "ipykernel.iostream"
 
 
 def _no_process(command: Any) -> str:

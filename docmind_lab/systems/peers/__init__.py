@@ -1,7 +1,6 @@
 """The workload `peers`: a parent that delegates to peer agents over A2A, and how calls that take too long end.
 
 correlation.py     a pending call, the limits of its time, and its four outcomes
-stores.py          the store of pending calls; one atomic claim decides each
 correlator.py      decides each call by the first of an answer, a timeout, a cancel, a failure
 client.py          A2A clients through the network seam
 caller.py          call peers side by side: timers, signs of life, cancels

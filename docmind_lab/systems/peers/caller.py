@@ -38,7 +38,6 @@ class PeerCall:
     """A call that the model makes to a peer. task: what it is sent. topics: of the passages in it, by their ids."""
 
     function_call_id: str
-    tool_name: str
     peer: str
     task: Mapping[str, Any]
     topics: Mapping[str, str] = field(default_factory=dict)
@@ -128,8 +127,6 @@ class PeerCaller:
         entry = CorrelationEntry(
             sub_task_id=f"{invocation_id}/{call.function_call_id}",
             function_call_id=call.function_call_id,
-            original_task_context={"position": position},
-            peer_tool_name=call.tool_name,
             peer_agent_name=call.peer,
             logical_task_id=logical_task_id,
             invocation_id=invocation_id,

@@ -16,8 +16,7 @@ from typing import Any, Literal
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.errors import StoreError
-from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerOutcome, PeerResult
-from docmind_lab.systems.peers.stores import SqliteStore
+from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerOutcome, PeerResult, SqliteStore
 
 log = logging.getLogger(__name__)
 

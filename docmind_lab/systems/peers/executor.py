@@ -19,9 +19,9 @@ from a2a.server.events import EventQueue
 from a2a.server.tasks import TaskUpdater
 from a2a.types import Task, TaskState, TaskStatus
 
+from docmind_lab.services.hosted_behaviour import PeerBehaviour, PeerCourse
 from docmind_lab.services.hosts import PeerExchange
 from docmind_lab.services.log import RowOutcome
-from docmind_lab.services.peer_behaviour import PeerBehaviour, PeerCourse
 from docmind_lab.services.scripted_model.conversation import Document
 from docmind_lab.services.scripted_model.extraction import NOT_FOUND, extract_answer
 

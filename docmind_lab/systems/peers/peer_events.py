@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from docmind_lab.core.levels import NAN
 from docmind_lab.network import LogicalCall
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.systems.peers.correlation import LIMITS, PEER_OUTCOMES, PeerResult
-from docmind_lab.tables.frames import ExtraTable, blank_row, rows_to_frame
+from docmind_lab.tables.frames import ExtraTable, blank_row, event_rows, rows_to_frame
 from docmind_lab.tables.records import ALTERNATIVE, RUN_ID, Column
 
 EVENTS: Mapping[str, str] = MappingProxyType(
@@ -115,10 +114,6 @@ _COLUMNS = (
 )
 
 
-_CallEvent = tuple[str, str, float, Mapping[str, Any]]
-"""An event of a call: its name, the peer, when, and its detail."""
-
-
 def _peer_tasks(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
     """Build the table: one row for each call to a peer, in the order of the events."""
     horizon_of = dict(zip(runs["run_id"], runs["horizon_s"], strict=True))
@@ -127,17 +122,14 @@ def _peer_tasks(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -
     keys = zip(on_server["run_id"], on_server["call_id"], strict=True)
     spans = zip(on_server["started_at_s"], on_server["ended_at_s"], strict=True)
     times = dict(zip(keys, spans, strict=True))
-    of_peers = events[events["event"].astype("str").str.startswith("peer_")]
-    of_call: dict[tuple[str, str], list[_CallEvent]] = defaultdict(list)
-    columns = (of_peers[name] for name in ("run_id", "event", "role", "at_s", "detail"))
-    for run_id, event, role, at_s, text in zip(*columns, strict=True):
-        detail = json.loads(text)
-        if "call" in detail:
-            of_call[run_id, detail["call"]].append((str(event), str(role), at_s, detail))
+    of_call: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for event in event_rows(events, *EVENTS):
+        if "call" in event["detail"]:
+            of_call[event["run_id"], event["detail"]["call"]].append(event)
     rows = [
         _row(run_id, call_id, call_events, times, float(horizon_of[run_id])) | {"alternative": alternative_of[run_id]}
         for (run_id, call_id), call_events in of_call.items()
-        if any(event == "peer_sent" for event, *_ in call_events)
+        if any(event["event"] == "peer_sent" for event in call_events)
     ]
     return rows_to_frame(_COLUMNS, rows)
 
@@ -145,27 +137,28 @@ def _peer_tasks(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -
 def _row(
     run_id: str,
     call_id: str,
-    call_events: list[_CallEvent],
+    call_events: Sequence[Mapping[str, Any]],
     times: Mapping[tuple[str, str], tuple[float, float]],
     horizon_s: float,
 ) -> dict[str, Any]:
     row = {**blank_row(_COLUMNS), "run_id": run_id, "call_id": call_id, "outcome": "pending"}
     decided_at_s = NAN
     # Events of one instant stand in no particular order, so nothing here depends on one.
-    for event, peer, at_s, detail in call_events:
-        if event == "peer_sent":
-            row |= {"peer": peer, "sent_at_s": at_s}
-        elif event == "peer_extended":
+    for event in call_events:
+        name, at_s, detail = event["event"], event["at_s"], event["detail"]
+        if name == "peer_sent":
+            row |= {"peer": event["role"], "sent_at_s": at_s}
+        elif name == "peer_extended":
             row["extensions"] = max(row["extensions"], detail["extensions"])
-        elif event == "peer_decided":
+        elif name == "peer_decided":
             row |= {"outcome": detail["outcome"], "limit": detail["limit"], "latency_s": detail["after_s"]}
             decided_at_s = at_s
-        elif event == "peer_too_late":
+        elif name == "peer_too_late":
             row[f"{detail['kind']}_responses"] += 1
             row["late_by_s"] = np.fmax(row["late_by_s"], detail["late_by_s"])
-        elif event == "peer_cancel_ended":
+        elif name == "peer_cancel_ended":
             row |= {"cancel_outcome": detail["outcome"], "cancel_latency_s": detail["latency_s"]}
-    cancels = [detail["cancel"] for event, _, _, detail in call_events if event == "peer_cancel_sent"]
+    cancels = [event["detail"]["cancel"] for event in call_events if event["event"] == "peer_cancel_sent"]
     if cancels and (run_id, cancels[0]) in times:
         row["cancel_delivered_s"] = times[run_id, cancels[0]][0] - decided_at_s
     started_at_s, ended_at_s = times.get((run_id, call_id), (NAN, NAN))

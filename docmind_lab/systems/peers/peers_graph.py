@@ -9,12 +9,10 @@ work has nothing, and a run that lets each call time out in time has what the ot
 from __future__ import annotations
 
 import asyncio
-import contextvars
 import functools
 import json
 import math
-import threading
-from collections.abc import Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -28,16 +26,14 @@ from docmind_lab.alternatives.base import Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.sync_async import Operation, Steps
-from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import current_recorder
-from docmind_lab.systems.base.model_client import ModelClient
+from docmind_lab.systems.base.model_client import ModelClient, function_tool
 from docmind_lab.systems.base.node_modes import NodeMode, in_thread
+from docmind_lab.systems.base.observer import in_daemon_thread
 from docmind_lab.systems.base.state import SystemState
 from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.peers.caller import PeerCall, PeerCaller
-from docmind_lab.systems.peers.client import PeerClients
-from docmind_lab.systems.peers.correlation import PeerResult, PeerTimeouts
-from docmind_lab.systems.peers.correlator import Correlator
+from docmind_lab.systems.peers.correlation import PeerResult
 from docmind_lab.systems.peers.peers_script import PEER_TOOL_PREFIX
 from docmind_lab.systems.peers.shelves import Shelf, task_for
 
@@ -56,17 +52,15 @@ _STEP = "0"
 class Parent:
     """The clients, peers and limits that the parent's nodes use.
 
-    timeouts: of each call. concluding_share: of what is left of a propagated deadline, kept for the conclusion, in
-    [0, 1). mode: of the async side, see `base/node_modes.py`.
+    caller: calls peers on the shared loop. new_caller: makes one for another loop. concluding_share: of what is left of
+    a propagated deadline, kept for the conclusion, in [0, 1). mode: of the async side, see `base/node_modes.py`.
     """
 
     delegating: ModelClient
     concluding: ModelClient
     shelves: tuple[Shelf, ...]
-    url: str
-    http: HttpClients
     caller: PeerCaller
-    timeouts: PeerTimeouts
+    new_caller: Callable[[], PeerCaller]
     concluding_share: float = 0.25
     mode: NodeMode = "own"
 
@@ -136,17 +130,15 @@ class Parent:
         results: Future[Sequence[PeerResult]] = Future()
 
         async def main() -> None:
-            clients = PeerClients(self.url, self.http)
-            caller = PeerCaller(clients, Correlator(), self.timeouts)
+            caller = self.new_caller()
             try:
                 results.set_result(await call(caller))
             except Exception as error:  # noqa: BLE001 - handed to the thread that waits
                 results.set_exception(error)
             await caller.idle()
-            await clients.aclose()
+            await caller.clients.aclose()
 
-        run = contextvars.copy_context().run
-        threading.Thread(target=lambda: run(_run, main()), name="docmind-peer-caller", daemon=True).start()
+        in_daemon_thread(lambda: asyncio.run(main()), "docmind-peer-caller")
         return results.result()
 
     def _refuse(self, calls: Sequence[PeerCall]) -> None:
@@ -186,10 +178,6 @@ class Parent:
         )
 
 
-def _run(main: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(main)
-
-
 def _next(state: Mapping[str, Any]) -> str:
     return "peers" if _tool_calls(state) else END
 
@@ -208,18 +196,12 @@ def _peer_call(call: ToolCall, shelf: Shelf) -> PeerCall:
     task = task_for(shelf, question)
     ids = {passage["id"] for passage in task["passages"]}
     topics = {chunk.id: chunk.topic for chunk in shelf.chunks if chunk.id in ids}
-    return PeerCall(str(call["id"]), call["name"], shelf.peer, task, topics)
+    return PeerCall(str(call["id"]), shelf.peer, task, topics)
 
 
 def _tool_of(shelf: Shelf) -> dict[str, Any]:
     """Return the tool that asks a peer, described in OpenAI's format."""
+    about, more = ", ".join(shelf.topics[:3]), max(0, len(shelf.topics) - 3)
+    description = f"Ask the peer that has read about {about} and {more} more topics."
     question = {"type": "string", "description": "What to look for, in words."}
-    about = ", ".join(shelf.topics[:3])
-    return {
-        "type": "function",
-        "function": {
-            "name": _tool_name(shelf.peer),
-            "description": f"Ask the peer that has read about {about} and {max(0, len(shelf.topics) - 3)} more topics.",
-            "parameters": {"type": "object", "properties": {"question": question}, "required": ["question"]},
-        },
-    }
+    return function_tool(_tool_name(shelf.peer), description, {"question": question})

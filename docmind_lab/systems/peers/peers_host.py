@@ -20,8 +20,8 @@ from starlette.requests import Request
 from starlette.routing import Mount
 
 from docmind_lab.services.asgi_messages import Message, Send
+from docmind_lab.services.hosted_behaviour import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, PeerExchange
-from docmind_lab.services.peer_behaviour import PEERS_PATH, PeerBehaviour
 from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.systems.peers.executor import EXCHANGE, PeerExecutor
 
@@ -81,14 +81,14 @@ class PeerHost(ExchangeHost):
             await exchange.gone.wait()
             return {"type": "http.disconnect"}
 
-        async def record_and_send(message: Message) -> None:
-            if exchange.gone.is_set():
-                return
-            exchange.sent(message.get("status"), body=bool(message.get("body")))
-            await send(message)
+        note_and_send = exchange.observe_send(send)
+
+        async def send_while_there(message: Message) -> None:
+            if not exchange.gone.is_set():
+                await note_and_send(message)
 
         serve = self._app(self.role_in(request.path))
-        app = asyncio.ensure_future(serve(_scope(request, exchange), receive, record_and_send))
+        app = asyncio.ensure_future(serve(_scope(request, exchange), receive, send_while_there))
         gone = asyncio.ensure_future(exchange.gone.wait())
         try:
             await asyncio.wait((app, gone), return_when=asyncio.FIRST_COMPLETED)

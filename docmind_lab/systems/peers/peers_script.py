@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
-from docmind_lab.services.hosts import DoorOfHost, ExchangeHost
-from docmind_lab.services.peer_behaviour import PEERS_PATH
-from docmind_lab.services.registry import add_host, add_roles
+from docmind_lab.services.hosted_behaviour import PEERS_PATH
+from docmind_lab.services.hosts import DoorOfHost, ExchangeHost, add_host, add_roles
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.extraction import extract_answer
 
@@ -19,15 +18,11 @@ def _delegate(conversation: Conversation) -> Reply:
     """Ask every peer on offer, each once; then answer from the passages that the peers returned."""
     names = {call.name for call in conversation.called_tools()}
     calls = tuple(
-        ToolCall(name, {_parameter_of(schema): conversation.task})
+        ToolCall(name, {next(iter(schema.get("properties", {})), "question"): conversation.task})
         for name, schema in conversation.tools.items()
         if name.startswith(PEER_TOOL_PREFIX) and name not in names
     )
     return Reply(tool_calls=calls) if calls else _conclude(conversation)
-
-
-def _parameter_of(schema: Mapping[str, Any]) -> str:
-    return next(iter(schema.get("properties", {})), "question")
 
 
 def _conclude(conversation: Conversation) -> Reply:

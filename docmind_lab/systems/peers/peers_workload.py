@@ -22,7 +22,6 @@ from docmind_lab.systems.base.workloads import ClientWorkload
 from docmind_lab.systems.peers.caller import PeerCaller
 from docmind_lab.systems.peers.client import PeerClients
 from docmind_lab.systems.peers.correlation import PeerTimeouts
-from docmind_lab.systems.peers.correlator import Correlator
 from docmind_lab.systems.peers.peer_events import EVENTS, PEER_TASKS
 from docmind_lab.systems.peers.peers_graph import Parent
 from docmind_lab.systems.peers.shelves import shelves
@@ -35,8 +34,8 @@ PEERS = ("reader_1", "reader_2", "reader_3", "reader_4")
 class PeersWorkload(ClientWorkload):
     """The parent agent and its clients, built once and run many times.
 
-    surroundings: see `kinds.py`. timeouts: of each call to a peer. concluding_share: of what is left of a propagated
-    deadline, kept for the conclusion.
+    surroundings: see `workload_by_name.py`. timeouts: of each call to a peer. concluding_share: of what is left of a
+    propagated deadline, kept for the conclusion.
     """
 
     timeouts: PeerTimeouts = field(default_factory=PeerTimeouts)
@@ -47,9 +46,10 @@ class PeersWorkload(ClientWorkload):
     def _build(self) -> None:
         super()._build()
         self.shelves = shelves(self.surroundings.resolve_corpus().chunks, PEERS)
-        self.correlator = Correlator()
-        self.clients = PeerClients(self.surroundings.addresses.peers_url, self.http)
-        self.caller = PeerCaller(self.clients, self.correlator, self.timeouts)
+        self.caller = self._new_caller()
+
+    def _new_caller(self) -> PeerCaller:
+        return PeerCaller(PeerClients(self.addresses.peers_url, self.http), timeouts=self.timeouts)
 
     def _graph(self, mode: NodeMode) -> Runnable:
         model, timeout_s = self._model(mode), self.surroundings.settings.llm.request_timeout_seconds
@@ -61,10 +61,8 @@ class PeersWorkload(ClientWorkload):
             delegating=model_client("delegate"),
             concluding=model_client("conclude"),
             shelves=self.shelves,
-            url=self.surroundings.addresses.peers_url,
-            http=self.http,
             caller=self.caller,
-            timeouts=self.timeouts,
+            new_caller=self._new_caller,
             concluding_share=self.concluding_share,
             mode=mode,
         )
@@ -77,11 +75,11 @@ class PeersWorkload(ClientWorkload):
     def forget(self, run_id: str) -> None:
         """Drop a run's checkpoints and its pending calls."""
         super().forget(run_id)
-        self.correlator.drop(run_id)
+        self.caller.correlator.drop(run_id)
 
     def close(self) -> None:
         """Close the clients, the async ones on the loop they were used on."""
-        shared_loop().run(self.clients.aclose())
+        shared_loop().run(self.caller.clients.aclose())
         super().close()
 
 

@@ -5,13 +5,12 @@ The event `source_saturation_complete` is written once for every source that was
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 import pandas as pd
 
-from docmind_lab.tables.frames import ExtraTable, rows_to_frame
+from docmind_lab.tables.frames import ExtraTable, event_rows, rows_of, rows_to_frame
 from docmind_lab.tables.records import Column
 
 COMPLETE = "source_saturation_complete"
@@ -31,19 +30,6 @@ ExitReason = Literal[
     "cancelled",  # The work was stopped from outside: cancelled, or drained between two steps.
 ]
 EXIT_REASONS: tuple[ExitReason, ...] = get_args(ExitReason)
-
-
-def exit_after_attempt(
-    *, saturated: bool, attempts: int, max_queries: int, source_time_over: bool, budget_over: bool
-) -> ExitReason | None:
-    """Return why to leave the source: the decision, the number of attempts, its time or the budget, in this order."""
-    if saturated:
-        return "llm_saturated"
-    if attempts >= max_queries:
-        return "max_queries_reached"
-    if source_time_over:
-        return "time_limit_reached"
-    return "research_budget_exhausted" if budget_over else None
 
 
 @dataclass(frozen=True)
@@ -110,18 +96,14 @@ def sources_frame(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame)
     of_runs = runs[["study_id", "run_id", "alternative", "question_id", "decision_timeout_s"]]
     joined = started.merge(ended, how="left", on=_KEY).merge(of_runs.astype({"run_id": "object"}), on="run_id")
     joined["after_deadline"] = ~(joined["ended_at_s"] <= joined["decision_timeout_s"])
-    rows: Any = joined.to_dict("records")
-    frame = rows_to_frame(COLUMNS, rows)
+    frame = rows_to_frame(COLUMNS, rows_of(joined))
     return frame.sort_values(_KEY, key=lambda values: values.astype("str"), ignore_index=True)
 
 
 def _details(events: pd.DataFrame, name: str, instant: str) -> pd.DataFrame:
     """Return the details of the events of one name, with the run and the instant of each."""
-    chosen = events[events["event"] == name]
-    rows = [
-        {**json.loads(detail), "run_id": str(run_id), instant: float(at_s)}
-        for run_id, at_s, detail in zip(chosen["run_id"], chosen["at_s"], chosen["detail"], strict=True)
-    ]
+    chosen = event_rows(events, name)
+    rows = [{**row["detail"], "run_id": str(row["run_id"]), instant: float(row["at_s"])} for row in chosen]
     return pd.DataFrame(rows) if rows else pd.DataFrame(columns=[*_KEY, instant], dtype="object")
 
 

@@ -10,7 +10,8 @@ has kept is in the ledger after each query.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypedDict
 
@@ -26,7 +27,7 @@ from docmind_lab.systems.base.model_calls import FAILURES
 from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.research import prompts
-from docmind_lab.systems.research.exits import Completion, ExitReason, exit_after_attempt
+from docmind_lab.systems.research.exits import Completion, ExitReason
 from docmind_lab.systems.research.research_calls import (
     Accepted,
     CallPlace,
@@ -112,24 +113,18 @@ class SourceRun:
         return len(self.history) > 1 and not self.place.budget_over()
 
     def check(self) -> None:
-        """Leave the source if one of the limits, or the model's decision, says so."""
-        limits = self.ledger.limits
-        reason = exit_after_attempt(
-            saturated=self.decision is not None and self.decision.decision == "SATURATED",
-            attempts=len(self.history),
-            max_queries=self.max_queries,
-            source_time_over=self.ledger.elapsed_s() - self.started_at_s >= limits.max_time_per_source_seconds,
-            budget_over=self.place.budget_over(),
-        )
-        notes = {
-            "max_queries_reached": f"Reached max_queries_per_source ({self.max_queries}) before saturation",
-            "time_limit_reached": (
-                f"Reached max_time_per_source_seconds ({limits.max_time_per_source_seconds:g}) before saturation"
-            ),
-            "research_budget_exhausted": "The research budget, or a propagated deadline, ended before saturation",
-        }
-        if reason is not None:
-            self.leave(reason, notes.get(reason, ""))
+        """Leave the source by the decision, the number of attempts, its time or the budget, in this order."""
+        longest_s = self.ledger.limits.max_time_per_source_seconds
+        if self.decision is not None and self.decision.decision == "SATURATED":
+            self.leave("llm_saturated")
+        if len(self.history) >= self.max_queries:
+            self.leave("max_queries_reached", f"Reached max_queries_per_source ({self.max_queries}) before saturation")
+        if self.ledger.elapsed_s() - self.started_at_s >= longest_s:
+            note = f"Reached max_time_per_source_seconds ({longest_s:g}) before saturation"
+            self.leave("time_limit_reached", note)
+        if self.place.budget_over():
+            note = "The research budget, or a propagated deadline, ended before saturation"
+            self.leave("research_budget_exhausted", note)
 
     def completion(self) -> Completion:
         """Return how the work on the source ended, from the current state."""
@@ -152,6 +147,17 @@ class SourceRun:
 
 
 _CUT = "The deadline cut the call under way"
+
+
+@contextlib.contextmanager
+def _leaving(run: SourceRun, role: str) -> Iterator[None]:
+    """Leave the source if the model gives no decision inside the block. role: who was asked, in words."""
+    try:
+        yield
+    except BudgetError:
+        run.leave("research_budget_exhausted", _CUT)
+    except (MalformedDecision, *FAILURES) as error:
+        run.leave("query_generation_error", f"The {role} failed: {type(error).__name__}")
 
 
 class LoopState(TypedDict):
@@ -199,13 +205,8 @@ class SourceLoop:
             run.leave("wound_down", "Little time was left, so no further query began")
             return {}
         prompt = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
-        try:
+        with _leaving(run, "query writer"):
             suggestion = yield from self._decide(run, prompts.WRITER, prompt, NextQuery)
-        except BudgetError:
-            run.leave("research_budget_exhausted", _CUT)
-        except (MalformedDecision, *FAILURES) as error:
-            run.leave("query_generation_error", f"The query writer failed: {type(error).__name__}")
-        else:
             self._begin_query(run, suggestion.query)
         return {}
 
@@ -260,12 +261,8 @@ class SourceLoop:
         run = state["run"]
         if run.wants_decision():
             prompt = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
-            try:
+            with _leaving(run, "saturation judge"):
                 run.decision = yield from self._decide(run, prompts.JUDGE, prompt, Saturation)
-            except BudgetError:
-                run.leave("research_budget_exhausted", _CUT)
-            except (MalformedDecision, *FAILURES) as error:
-                run.leave("query_generation_error", f"The saturation judge failed: {type(error).__name__}")
         run.check()
         return {}
 

@@ -129,19 +129,14 @@ def reply_of(model_client: ModelClient, prompt: str, place: CallPlace, retries: 
         try:
             message = yield model_client.ask([HumanMessage(prompt)], place.state, system=PROMPTS[role])
         except retried as error:
-            wait_s = _wait_s(error, attempt)
+            asked_s = retry_after_s(error)
+            wait_s = float(FIRST_BACKOFF_S * 2 ** (attempt - 1)) if asked_s is None else asked_s
             if attempt > retries or wait_s >= place.budget_left_s():
                 raise
             note_event("retry", role, kind="llm", attempt=attempt, wait_s=wait_s)
             yield pause(wait_s)
         else:
             return str(message.text)
-
-
-def _wait_s(error: Exception, attempt: int) -> float:
-    """Return the seconds until the next attempt: what the server asks for, else twice as long each time."""
-    asked_s = retry_after_s(error)
-    return float(FIRST_BACKOFF_S * 2 ** (attempt - 1)) if asked_s is None else asked_s
 
 
 def decide(

@@ -10,6 +10,7 @@ propagate) is looked at in the same places, and the call path cuts what is under
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -78,10 +79,10 @@ class ResearchGraph:
 
     def compile(self, checkpointer: BaseCheckpointSaver[Any] | None = None) -> Compiled:
         """Compile the graph. A run needs a ledger under `LEDGER_KEY` in its configuration."""
-        worker = SourceNode(self.sources, self.loop.graph())
+        work_on = functools.partial(self.work_on_source, self.loop.graph())
         graph = StateGraph(ResearchState)
         graph.add_node("begin", StepsNode("begin", self.begin))
-        graph.add_node("source", StepsNode("source", worker.steps))
+        graph.add_node("source", StepsNode("source", work_on))
         graph.add_node("gather", StepsNode("gather", self.gather))
         graph.add_node("report", StepsNode("report", self.report))
         graph.add_edge(START, "begin")
@@ -132,15 +133,7 @@ class ResearchGraph:
         findings: str = yield from reply_of(model_client, prompt, place, ledger.limits.llm_retries)
         return findings
 
-
-@dataclass(frozen=True)
-class SourceNode:
-    """The node that works on one source, and records how the work ended in every case."""
-
-    sources: Mapping[str, Source]
-    loop: Compiled
-
-    def steps(self, state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
+    def work_on_source(self, loop: Compiled, state: Mapping[str, Any], config: RunnableConfig) -> Steps[dict[str, Any]]:
         """Run the loop of one source; its errors stop no other source. state: places of hypothesis and source."""
         place = _place(state, config)
         task = _task(place.ledger)
@@ -155,7 +148,7 @@ class SourceNode:
             )
             return {}
         run = SourceRun(hypothesis, source, place.ledger, place, place.ledger.limits.max_queries(name))
-        yield from run_to_end(run, self.loop, config)
+        yield from run_to_end(run, loop, config)
         return {}
 
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, overload
+from typing import Any
 
 from docmind_lab.core.clock import WALL
 from docmind_lab.core.whole_files import as_text, write_whole
@@ -76,13 +76,7 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
     def _snapshot(self) -> tuple[Mapping[str, Any], ...]:
         return tuple(item.as_document() for item in self._ledger.items())
 
-    @overload
-    def __getitem__(self, index: int) -> Mapping[str, Any]: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> Sequence[Mapping[str, Any]]: ...
-
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         return self._snapshot()[index]
 
     def __iter__(self) -> Iterator[Mapping[str, Any]]:

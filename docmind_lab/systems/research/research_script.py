@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from docmind_lab.services.registry import add_roles
+from docmind_lab.services.hosts import add_roles
 from docmind_lab.services.scripted_model.conversation import Conversation, Document, Reply
 from docmind_lab.services.scripted_model.extraction import (
     NOT_FOUND,

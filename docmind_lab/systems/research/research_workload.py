@@ -22,18 +22,16 @@ from langchain_core.runnables import RunnableConfig
 from langchain_core.runnables.config import merge_configs
 
 from docmind_lab.alternatives.base import Runnable
-from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.systems.base.bounded_calls import RETRIEVAL
 from docmind_lab.systems.base.model_calls import ModelCalls
 from docmind_lab.systems.base.model_client import ModelClient
-from docmind_lab.systems.base.node_modes import NodeMode, chat_model
+from docmind_lab.systems.base.node_modes import NodeMode
 from docmind_lab.systems.base.observer import RunCallbacks
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.retries import retries_of_own_loop
-from docmind_lab.systems.base.services import ServiceSystem
 from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, with_policies_but
-from docmind_lab.systems.base.workloads import GraphWorkload
+from docmind_lab.systems.base.workloads import ClientWorkload, ServiceSystem
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.exits import COMPLETE, SOURCES
 from docmind_lab.systems.research.loop import SourceLoop
@@ -49,7 +47,7 @@ _ROLES = (prompts.WRITER, prompts.FILTER, prompts.JUDGE, prompts.SYNTHESIS)
 
 
 @dataclass
-class ResearchWorkload(ServiceSystem, GraphWorkload):
+class ResearchWorkload(ServiceSystem, ClientWorkload):
     """The research system as a workload: its sources hold parts of the corpus.
 
     The client retries of its surroundings are attempts of a model call after the first, in place of
@@ -64,14 +62,12 @@ class ResearchWorkload(ServiceSystem, GraphWorkload):
     name = "research"
 
     def _build(self) -> None:
-        around = self.surroundings
-        self.addresses, self.settings = around.addresses, around.settings
-        if around.client_retries is not None:
-            self.limits = replace(self.limits, llm_retries=around.client_retries)
+        super()._build()
+        if self.client_retries is not None:
+            self.limits = replace(self.limits, llm_retries=self.client_retries)
         specs = load_sources()
         self.limits.check_sources(spec.name for spec in specs)
-        chunks = around.resolve_corpus().chunks
-        self.http = HttpClients(admit=self.settings.admit, max_connections=around.max_connections)
+        chunks = self.surroundings.resolve_corpus().chunks
         self._connect()
         self.folder = Path(tempfile.mkdtemp(prefix="docmind-research-"))
         # For a process that ends without closing what it has built, as the workers of a batch do.
@@ -80,16 +76,10 @@ class ResearchWorkload(ServiceSystem, GraphWorkload):
             self.sources = build_sources(self.qdrant, specs, chunks)
 
     def _graph(self, mode: NodeMode) -> Runnable:
-        model = chat_model(
-            mode,
-            self.settings.llm,
-            self.addresses.openai_base_url,
-            self.http,
-            timeout=self.limits.llm_timeout_seconds,
-            # The loop tries again by itself, and never past its budget, which a client knows nothing of.
-            max_retries=0,
-        )
-        calls = {role: ModelCalls(role, request_timeout_s=self.limits.llm_timeout_seconds) for role in _ROLES}
+        timeout_s = self.limits.llm_timeout_seconds
+        # The loop tries again by itself, and never past its budget, which a client knows nothing of.
+        model = self._model(mode, timeout=timeout_s, max_retries=0)
+        calls = {role: ModelCalls(role, request_timeout_s=timeout_s) for role in _ROLES}
         loop = SourceLoop(
             model_clients={role: ModelClient(model, calls[role]) for role in _ROLES},
             search_source=SourceSearch(self.qdrant, self.qdrant_async, mode),

@@ -14,24 +14,23 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib.resources
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
+from docmind_lab.core.data import data_in
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
 from docmind_lab.core.sync_async import Operation
+from docmind_lab.systems.base.answer_scores import normalise, split_sentences
 from docmind_lab.systems.base.bounded_calls import RETRIEVAL, bounded_search
 from docmind_lab.systems.base.corpus import Chunk
 from docmind_lab.systems.base.encoders import SparseEncoder
 from docmind_lab.systems.base.node_modes import NodeMode, in_mode
 from docmind_lab.systems.base.results import clean_metadata, record_retrieved
-from docmind_lab.systems.base.scores import normalise, split_sentences
-from docmind_lab.systems.base.services import BATCH_SIZE
+from docmind_lab.systems.base.workloads import BATCH_SIZE
 
 # A score carries seven digits of a 32-bit float, the last of which depend on where arrays lie in memory.
 _SCORE_DIGITS = 4
@@ -126,8 +125,7 @@ class SourceSpec:
 @functools.cache
 def load_sources() -> tuple[SourceSpec, ...]:
     """Return the three sources that come with the lab."""
-    file = importlib.resources.files("docmind_lab.core.data").joinpath("research_sources.json")
-    return tuple(SourceSpec(**entry) for entry in json.loads(file.read_text(encoding="utf-8")))
+    return tuple(SourceSpec(**entry) for entry in data_in("research_sources.json"))
 
 
 @dataclass(frozen=True)

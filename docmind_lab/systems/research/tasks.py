@@ -16,12 +16,11 @@ architecture" of a deep-research engine.
 from __future__ import annotations
 
 import functools
-import importlib.resources
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from docmind_lab.core.data import data_in
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.base.questions import Question, load_questions
@@ -57,8 +56,7 @@ def as_task(question: Question) -> ResearchTask:
 def load_tasks(corpus: str = HANDBOOK) -> tuple[ResearchTask, ...]:
     """Load the tasks that come with the handbook, in file order. Raises: as `load_questions`, for another corpus."""
     questions = {question.id: question for question in load_questions(corpus)}
-    file = importlib.resources.files("docmind_lab.core.data").joinpath("research_tasks.json")
-    return tuple(_task(entry, questions) for entry in json.loads(file.read_text(encoding="utf-8")))
+    return tuple(_task(entry, questions) for entry in data_in("research_tasks.json"))
 
 
 def _task(entry: dict[str, object], questions: dict[str, Question]) -> ResearchTask:

@@ -24,6 +24,8 @@ from json_repair import repair_json
 from langchain_core.messages import AIMessage
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
+from docmind_lab.services.scripted_model.conversation import parse_json
+
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _BRACKET = re.compile(r"[{\[]")
 _WRAPPERS = ("tool_calls", "tool_call", "function", "calls")
@@ -61,9 +63,9 @@ def parse_tool_calls(text: str, finish_reason: str = "stop") -> list[ToolCall]:
 def parse_text(text: str, finish_reason: str = "stop") -> Parsed:
     """Parse the calls in a model's text as `parse_tool_calls` does, and report what was left out."""
     reading = _Reading()
-    whole = _strict(text.strip())
+    whole = parse_json(text.strip())
     if whole is not None:
-        value = _strict(whole) if isinstance(whole, str) else whole
+        value = parse_json(whole) if isinstance(whole, str) else whole
         reading.take(value, 0)
     else:
         for segment in _FENCE.split(text):
@@ -147,13 +149,6 @@ class _Reading:
             self.calls.pop()
 
 
-def _strict(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
 def _value_at(text: str, begin: int) -> tuple[Any, int, bool] | None:
     """Return the value that begins at a bracket, its end, and whether it was repaired; None if it does not close."""
     try:
@@ -204,7 +199,7 @@ class _Call(BaseModel):
     def _decode_arguments(cls, value: Any, info: ValidationInfo) -> Any:
         if not isinstance(value, str):
             return value
-        decoded = _strict(value)
+        decoded = parse_json(value)
         if decoded is not None:
             return decoded
         text = value.strip()

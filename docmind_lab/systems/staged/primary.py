@@ -21,12 +21,11 @@ from docmind_lab.core.clock import WALL
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import BudgetError
 from docmind_lab.core.sync_async import Operation, Steps
-from docmind_lab.network.recorder import note_event
 from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.staged.parsing import parse_message
 from docmind_lab.systems.staged.stage_calls import TOOLS
-from docmind_lab.systems.staged.staged_events import note_stage_start
+from docmind_lab.systems.staged.staged_events import note_stage_end, note_stage_start
 from docmind_lab.systems.staged.staged_ledger import StageLedger
 from docmind_lab.systems.staged.staged_state import StagedOptions, desk_of, last_reply
 
@@ -116,10 +115,8 @@ class Primary:
         took_s = WALL.now() - began_at
         limit_s = max(0.0, under_way["until_at"] - began_at)
         detail = {**ledger.counts(), "timeout_s": limit_s, "error_type": error_type, "took_s": took_s}
-        note_event("stage_ended", STAGE, stage=STAGE, outcome=outcome, **detail)
         goto = "finalize" if ledger.confirmed else "suggested"
-        if not ledger.confirmed:
-            note_event("fallback", STAGE, from_stage=STAGE, to_stage=goto, reason=outcome)
+        note_stage_end(STAGE, outcome, goto, **detail)
         update: dict[str, Any] = {"messages": messages or [], "primary": dict(under_way)}
         if under_way["by_deadline"] and stop_reason:
             update["stop_reason"] = stop_reason

@@ -24,9 +24,11 @@ from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.staged.graph_store import Origin, Written, is_confirmed, key_of
 from docmind_lab.systems.staged.parsing import ToolCall, parse_text
 from docmind_lab.systems.staged.stage_calls import MOST_CHARACTERS_OF_A_NAME, ChunkEvidence, Entity, Relation
-from docmind_lab.systems.staged.staged_events import note_stage_start
+from docmind_lab.systems.staged.staged_events import note_stage_end, note_stage_start
 from docmind_lab.systems.staged.staged_ledger import Desk, StageLedger, attempt
 from docmind_lab.systems.staged.staged_state import LadderFailed, StagedOptions, desk_of, is_blank, last_reply, text_of
+
+STAGE = "finalize"
 
 _CODE = r"`(?P<code>[^`\n]{2,60})`"
 _LINK = r"\[(?P<link>[^\]\n]{2,60})\]\([^)\s]*\)"
@@ -160,18 +162,14 @@ def _rung(options: StagedOptions, stage: str, work: Work, next_stage: str) -> St
         tries = work(desk_of(options, state, config), state, ledger)
         gained = {name: value - before[name] for name, value in ledger.counts().items()}
         outcome = "confirmed" if gained["confirmed"] else "unconfirmed" if tries else "nothing"
-        note_event("stage_ended", stage, stage=stage, outcome=outcome, **gained)
-        goto = "finalize" if gained["confirmed"] else next_stage
-        if not gained["confirmed"] and next_stage != "finalize":
-            note_event("fallback", stage, from_stage=stage, to_stage=next_stage, reason=outcome)
+        goto = STAGE if gained["confirmed"] else next_stage
+        note_stage_end(stage, outcome, goto, **gained)
         return Command(goto=goto, update=ledger.update())
 
     return StepsNode(stage, climb)
 
 
 # ---- after any rung
-
-STAGE = "finalize"
 
 
 def finalize(options: StagedOptions) -> StepsNode:
@@ -186,7 +184,7 @@ def finalize(options: StagedOptions) -> StepsNode:
             _link_evidence(desk, ledger)
         outcome = ledger.first_origin or ("skipped_empty" if is_blank(text_of(state)) else "failed")
         gained = {name: value - before[name] for name, value in ledger.counts().items()}
-        note_event("stage_ended", STAGE, stage=STAGE, outcome=outcome, **gained)
+        note_stage_end(STAGE, outcome, STAGE, **gained)
         if outcome == "failed":
             raise _keep_dead_letter(desk, ledger)
         message = AIMessage(_in_words(outcome, ledger), id="outcome", name=STAGE)

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
 
+from docmind_lab.systems.base.model_client import function_tool
 from docmind_lab.systems.staged.graph_store import GraphStore, Written, key_of
 from docmind_lab.systems.staged.parsing import ToolCall
 
@@ -152,16 +153,10 @@ _DESCRIPTIONS = {
 }
 
 
-def _tool(name: str, kind: type[Write]) -> dict[str, Any]:
-    properties = {field: {"type": "string"} for field in kind.model_fields}
-    parameters = {"type": "object", "properties": properties, "required": list(properties)}
-    return {
-        "type": "function",
-        "function": {"name": name, "description": _DESCRIPTIONS[name], "parameters": parameters},
-    }
-
-
-TOOLS: tuple[dict[str, Any], ...] = tuple(_tool(name, kind) for name, kind in KINDS.items())
+TOOLS: tuple[dict[str, Any], ...] = tuple(
+    function_tool(name, _DESCRIPTIONS[name], {field: {"type": "string"} for field in kind.model_fields})
+    for name, kind in KINDS.items()
+)
 """The tools as they are offered to a model. They have no code of their own: the ladder runs calls in its own order."""
 
 _RANKS = {"add_observation": 0, "create_entity": 1, "create_relation": 3}

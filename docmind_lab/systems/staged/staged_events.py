@@ -7,7 +7,6 @@ key, since an entity's name is text of a document. Metrics are counted from the 
 from __future__ import annotations
 
 import hashlib
-import json
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +19,7 @@ from docmind_lab.network.recorder import note_event
 from docmind_lab.systems.base.results import record_retrieved
 from docmind_lab.systems.staged.graph_store import ORIGINS
 from docmind_lab.systems.staged.stage_calls import Write
-from docmind_lab.tables.frames import ExtraTable, blank_row, rows_to_frame
+from docmind_lab.tables.frames import ExtraTable, blank_row, event_rows, rows_of, rows_to_frame
 from docmind_lab.tables.records import ALTERNATIVE, RUN_ID, STUDY_ID, Column
 
 STAGES = ("primary", "suggested", "generated", "forced", "finalize")
@@ -47,6 +46,13 @@ def note_stage_start(stage: str) -> float:
     """Record that a stage begins, and return the instant."""
     note_event("stage_started", stage, stage=stage)
     return WALL.now()
+
+
+def note_stage_end(stage: str, outcome: str, following: str, **detail: Any) -> None:
+    """Record that a rung ended, and that the next one takes over if that is what follows."""
+    note_event("stage_ended", stage, stage=stage, outcome=outcome, **detail)
+    if following != STAGES[-1]:
+        note_event("fallback", stage, from_stage=stage, to_stage=following, reason=outcome)
 
 
 def note_write(
@@ -92,25 +98,20 @@ COLUMNS = (
 def stages_table(events: pd.DataFrame, runs: pd.DataFrame, calls: pd.DataFrame) -> pd.DataFrame:
     """Build the table `stages`: one row for each rung that began in a run, ordered by run and rung."""
     rungs: dict[tuple[str, str, str], dict[str, Any]] = {}
-    of_run = {(run["study_id"], run["run_id"]): run for run in _rows(runs[runs["workload"] == "staged"])}
-    ours = _rows(events[events["event"].isin(["stage_started", "stage_ended", "graph_write", "fallback"])])
+    of_run = {(run["study_id"], run["run_id"]): run for run in rows_of(runs[runs["workload"] == "staged"])}
+    ours = event_rows(events, "stage_started", "stage_ended", "graph_write", "fallback")
     # Events of one instant stand in the order of their names: what a rung did is added to it once all have begun.
     for event in sorted(ours, key=lambda event: event["event"] != "stage_started"):
         run = of_run.get((event["study_id"], event["run_id"]))
         if run is None:
             continue
-        detail = json.loads(event["detail"])
+        detail = event["detail"]
         stage = detail.get("stage") or detail["from_stage"]
         begun = {**blank_row(COLUMNS), **run, "stage": stage, "outcome": "cut", "ended_at_s": NAN, "timeout_s": NAN}
         row = rungs.setdefault((run["study_id"], run["run_id"], stage), begun)
         _note(row, event["event"], event["at_s"], detail, run)
     rows = [rungs[*key, stage] for key in of_run for stage in STAGES if (*key, stage) in rungs]
     return rows_to_frame(COLUMNS, rows)
-
-
-def _rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    rows: Any = frame.to_dict("records")
-    return list(rows)
 
 
 def _note(row: dict[str, Any], name: str, at_s: float, detail: Mapping[str, Any], run: Mapping[str, Any]) -> None:

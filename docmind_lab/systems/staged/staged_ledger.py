@@ -42,7 +42,11 @@ class StageLedger:
 
     def update(self) -> dict[str, Any]:
         """Return the update of the state: the ledger, and its confirmed writes as documents."""
-        return {"ledger": asdict(self), "documents": [_document(key, what) for key, what in self.confirmed.items()]}
+        documents = [
+            {"id": key, "content": " – ".join(what["names"]), "metadata": dict(what), "score": 1.0}
+            for key, what in self.confirmed.items()
+        ]
+        return {"ledger": asdict(self), "documents": documents}
 
     def written_names(self) -> list[str]:
         """Return each name that a confirmed write is about, once, in order."""
@@ -60,10 +64,6 @@ class StageLedger:
             "skipped": self.skipped,
             "dropped": self.dropped,
         }
-
-
-def _document(key: str, what: Mapping[str, Any]) -> dict[str, Any]:
-    return {"id": key, "content": " – ".join(what["names"]), "metadata": dict(what), "score": 1.0}
 
 
 @dataclass(frozen=True)

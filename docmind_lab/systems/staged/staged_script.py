@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from docmind_lab.core.randomness import keyed_uniform
-from docmind_lab.services.registry import add_roles
+from docmind_lab.services.hosts import add_roles
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall
 from docmind_lab.services.scripted_model.extraction import sentences
 

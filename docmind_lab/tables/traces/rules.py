@@ -11,6 +11,7 @@ from typing import Final, Literal
 
 from docmind_lab.core.alternative_catalogue import CATALOGUE, label_of, level_and_variant, options_of
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.lateness import STEP_SLACK_S
 
 Work = Literal["goes_on", "cut", "to_end_of_step", "to_end_of_outer_step"]
 """What becomes of the work at the deadline."""
@@ -47,8 +48,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "tells_late": Rule("goes_on", tells_late=True),
     "cut": Rule("cut"),
     "propagates": Rule("cut", propagates=True),
-    # The limit of E on its last step (`alternatives.hybrid.STEP_SLACK_S`).
-    "cut_late": Rule("cut", cut_after_s=0.05),
+    "cut_late": Rule("cut", cut_after_s=STEP_SLACK_S),
     "ends_at_step": Rule("to_end_of_step"),
     "ends_at_outer_step": Rule("to_end_of_outer_step"),
     "leaves": Rule("goes_on", "leaves", returns_result=False),
@@ -79,6 +79,14 @@ class NamedRule:
         return label_of(self.alternative, self.options)
 
 
+RULES_OF: Final[Mapping[tuple[str, str], NamedRule]] = {
+    (level, options_of(level, variant)): NamedRule(level, options_of(level, variant), RULES[rule])
+    for level, entry in CATALOGUE.items()
+    for variant, rule in entry.on_traces.items()
+}
+"""The rules of all that a trace can say of, by the level and the options of tables."""
+
+
 def rule_of(name: str) -> NamedRule:
     """Return the rule of an alternative or variant, such as "A", "B:drain" or "stop_flag".
 
@@ -86,16 +94,14 @@ def rule_of(name: str) -> NamedRule:
     what it would do).
     """
     level, variant = level_and_variant(name.partition("+")[0])
-    if "+" in name:
-        variant = name
-    rules = CATALOGUE[level].on_traces
-    if variant not in rules:
+    # What follows a plus has the agent spend its time in another way.
+    rule = None if "+" in name else RULES_OF.get((level, options_of(level, variant)))
+    if rule is None:
         raise ConfigurationError(
             f"{name} changes the path of a run, so a trace cannot say what it would have done: measure it in virtual "
             f"time (docmind-lab compare --alternatives {name})"
         )
-    rule = RULES[rules[variant]]
-    return NamedRule(level, options_of(level, variant), rule)
+    return rule
 
 
 def rules_of(names: str | Sequence[str] | None) -> tuple[NamedRule, ...]:

@@ -77,6 +77,7 @@ class Span:
     server_started_at_s: Annotated[float, "The server received it; NaN without a server's log."] = NAN
     server_ended_at_s: Annotated[float, "The server did the last thing for it; NaN if not while anybody looked."] = NAN
     queue_wait_s: Annotated[float, "It waited so long for a slot of the server, seconds."] = 0.0
+    first_token_at_s: Annotated[float, "First token of the response; NaN if there was none, or it is not known."] = NAN
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,15 @@ class Traces(ShownAsCode):
     ) -> Traces:
         """Return checked traces, ordered by run and start.
 
-        Raises: RecordError (a run has no end and no time of observation, a span belongs to no run or ends before it
-        begins, or a value is negative. It names the run and the span).
+        Args:
+            runs: One row per run.
+            spans: One row per span.
+            generation: One row per stretch of generation.
+            notes: What was left out or assumed.
+
+        Raises:
+            RecordError: A run has no end and no time of observation, a span belongs to no run or ends before it begins,
+                or a value is negative. The message names the run and the span.
         """
         return cls.of_frames(
             _frame(RUN_COLUMNS, runs), _frame(SPAN_COLUMNS, spans), _frame(GENERATION_COLUMNS, generation), notes
@@ -133,7 +141,10 @@ class Traces(ShownAsCode):
     def of_frames(
         cls, runs: pd.DataFrame, spans: pd.DataFrame, generation: pd.DataFrame, notes: tuple[str, ...] = ()
     ) -> Traces:
-        """Return checked traces from frames with the columns of the three tables. Raises: RecordError as `of`."""
+        """Return checked traces from frames with the columns of the three tables.
+
+        The parameters are those of `of`, and so are the errors.
+        """
         _check_runs(runs)
         _check_spans(runs, spans)
         order = pd.Series(np.arange(len(runs)), index=runs["trace_id"])
@@ -156,7 +167,11 @@ class Traces(ShownAsCode):
         return "\n".join([head, *self.notes])
 
     def only(self, trace_ids: Iterable[str]) -> Traces:
-        """Return the traces of these runs, in the order of this table."""
+        """Return the traces of these runs, in the order of this table.
+
+        Args:
+            trace_ids: Ids of runs.
+        """
         ids = set(trace_ids)
         runs, spans, generation = (
             frame[frame["trace_id"].isin(ids)].reset_index(drop=True)
@@ -164,14 +179,14 @@ class Traces(ShownAsCode):
         )
         return Traces(runs, spans, generation, self.notes)
 
-    def sessions(self) -> list[str]:
-        """Return the sessions, in the order of their first run."""
-        return list(dict.fromkeys(self.runs["session"]))
-
     # ---- files
 
     def write(self, path: str | os.PathLike[str]) -> Path:
-        """Write the traces, one JSON object a line, one line a run; the file is there whole or not at all."""
+        """Write the traces, one JSON object a line, one line a run; the file is there whole or not at all.
+
+        Args:
+            path: The file.
+        """
         file = Path(path)
 
         def lines(target: str) -> None:
@@ -193,7 +208,11 @@ class Traces(ShownAsCode):
     def read(cls, path: str | os.PathLike[str]) -> Traces:
         """Read traces that `write` wrote.
 
-        Raises: RecordError (the file cannot be read, or a line is no trace; it names the line).
+        Args:
+            path: The file.
+
+        Raises:
+            RecordError: The file cannot be read, or a line is no trace; the message names the line.
         """
         file = Path(path)
         runs: list[dict[str, Any]] = []

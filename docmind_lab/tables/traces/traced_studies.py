@@ -150,6 +150,7 @@ class _RunOfStudy:
             started_at_s=float(call["started_at_s"]),
             ended_at_s=ended_at_s,
             first_byte_at_s=float(call["first_byte_at_s"]),
+            first_token_at_s=float(call["first_token_at_s"]),
             outcome="open" if math.isnan(ended_at_s) else _ENDS.get(str(call["outcome"]), "ok"),
             attempt=int(call["attempt"]),
             input_tokens=float(call["input_tokens"]),
@@ -180,7 +181,11 @@ class _RunOfStudy:
             alone = of_role.get(role, set()) if len(of_role.get(role, set())) == 1 else set()
             around = (
                 [node for node in throughout if node.role == role]
-                or [node for node in throughout if node.is_at(started, ended)]
+                or [
+                    node
+                    for node in throughout
+                    if max(abs(node.started_at_s - started), abs(node.end_or_inf - ended)) <= _TOGETHER_S
+                ]
                 or [node for node in at_work if node.span_id in alone]
                 or throughout
                 or at_work
@@ -199,10 +204,6 @@ class _Node:
         self.depth = path.count("/")
         self.started_at_s, self.ended_at_s = started_at_s, NAN
         self.outcome, self.parent_id = "open", ""
-
-    def is_at(self, started_at_s: float, ended_at_s: float) -> bool:
-        """Whether the node began and ended at these instants."""
-        return max(abs(self.started_at_s - started_at_s), abs(self.end_or_inf - ended_at_s)) <= _TOGETHER_S
 
     @property
     def end_or_inf(self) -> float:

@@ -1,16 +1,13 @@
 """`docmind-lab`: the command line. Exit code 0: done, 1: it failed, 2: bad usage, 130: interrupted.
 
 app.py              the application, and how it reports errors
-compare.py          the main job; options.py options that are fields of systems and worlds
+compare.py          the main job; fields_as_options.py its options: the fields of systems and worlds
 sweep.py            a designed experiment or a load study
 studies.py          finished studies: show, recommend, report
 traces.py           runs recorded anywhere, and what another deadline would have done
-diff_and_watch.py   two studies, and calls in production beside one
 ask.py              one question, to documents
-profile_command.py  a latency profile of measured calls
 probe.py            whether a server stops when its client leaves
 doctor.py           endpoints, versions, settings; the deadline of a user's graph
-crash_test.py       a user's graph, cut at every point of a run
 servers.py          JupyterLab, and the simulated services
 console.py          what the commands share; printing.py a study on a terminal
 

@@ -18,16 +18,13 @@ from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.views.cli.ask import ask
 from docmind_lab.views.cli.compare import compare
 from docmind_lab.views.cli.console import INTERRUPTED
-from docmind_lab.views.cli.crash_test import crash_test
-from docmind_lab.views.cli.diff_and_watch import diff, watch
-from docmind_lab.views.cli.doctor import doctor
-from docmind_lab.views.cli.options import right_option
+from docmind_lab.views.cli.doctor import crash_test, doctor
+from docmind_lab.views.cli.fields_as_options import right_option
 from docmind_lab.views.cli.probe import probe
-from docmind_lab.views.cli.profile_command import profile
-from docmind_lab.views.cli.servers import lab, serve
-from docmind_lab.views.cli.studies import recommend, report, show
+from docmind_lab.views.cli.servers import init, lab, serve
+from docmind_lab.views.cli.studies import diff, recommend, report, show, watch
 from docmind_lab.views.cli.sweep import sweep
-from docmind_lab.views.cli.traces import traces, what_if
+from docmind_lab.views.cli.traces import profile, traces, watchdog, what_if
 
 
 def _with_a_word_on_ctrl_c(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -54,9 +51,10 @@ app = typer.Typer(
 for command, short_help in (
     (compare, "The main job: the same questions under every alternative."),
     (sweep, "A designed experiment: every combination of factors, repeated."),
-    (recommend, "How long the decision timeout should be."),
+    (recommend, "Which alternative to take for your own graph, and how long the timeout should be."),
     (report, "Write what a study says as one page."),
     (what_if, "What another deadline would have done to runs recorded anywhere."),
+    (watchdog, "Which limits of calls notice a hang, and still let healthy calls end."),
     (diff, "What changed between two studies."),
     (watch, "Whether production behaves as a study said."),
     (show, "What happened in one run, on a line of time."),
@@ -64,6 +62,7 @@ for command, short_help in (
     (profile, "Make a latency profile of calls that were measured."),
     (doctor, "Check versions, settings and endpoints, or the deadline of your own graph."),
     (crash_test, "Cut your own graph at every point a deadline can fall, and see what that leaves."),
+    (init, "Copy a starter notebook, a graph and its inputs to a folder."),
     (lab, "Open JupyterLab on the notebooks."),
     (serve, "Serve the simulated model and vector store."),
 ):

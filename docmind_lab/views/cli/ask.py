@@ -9,9 +9,11 @@ import typer
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.views.cli.console import json_safe, load_settings
-from docmind_lab.views.cli.options import TIMEOUT_VARIABLE, Given, takes
+from docmind_lab.views.cli.fields_as_options import TIMEOUT_VARIABLE, Given, takes
 
 if TYPE_CHECKING:
+    from docmind_lab.core.settings import Settings
+    from docmind_lab.services.server import ServiceOptions
     from docmind_lab.systems.base.documents import Library
     from docmind_lab.systems.docmind.coordinator import AgentResponse
 
@@ -37,40 +39,38 @@ def ask(
     model.
     Exit code 1: there is no whole answer of the agents, or none was found in the documents.
     """
-    from docmind_lab.services.faults import Fault
     from docmind_lab.services.scripted_model.extraction import NOT_FOUND
-    from docmind_lab.services.server import ServiceOptions
-    from docmind_lab.statistics.latency.profile import latency_profile
     from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
 
     settings = load_settings()
     if decision_timeout is not None:
         settings = settings.replaced(agents={"decision_timeout": decision_timeout})
-    database = settings.database
-    is_live = settings.llm.base_url and database.qdrant_url
-    for name in ("latencies", "faults"):
-        if is_live and name in options:
-            raise ConfigurationError(f"--{name} is of the simulated services, and yours answer here; leave it out")
-    faults = tuple(Fault.parse(text) for text in options.get("faults", ()))
-    services = ServiceOptions(profile=latency_profile(options.get("latencies", ()), "fast"), faults=faults)
-    with MultiAgentCoordinator(
-        settings,
-        alternative=alternative or None,
-        services=services,
-        corpus=_corpus(options.get("documents", "")),
-    ) as coordinator:
-        stream = coordinator.stream(question)
-        if as_json:
-            response = stream.response
-            typer.echo(json.dumps(json_safe(vars(response)), indent=2))
-        else:
-            for chunk in stream:
-                typer.echo(chunk, nl=False)
-            typer.echo()
-            response = stream.response
-            _print_end(response, is_simulated=settings.llm.base_url is None)
+    services, corpus = _services(options, settings), _corpus(options.get("documents", ""))
+    with MultiAgentCoordinator(settings, alternative=alternative or None, services=services, corpus=corpus) as made:
+        stream = made.stream(question)
+        for chunk in () if as_json else stream:
+            typer.echo(chunk, nl=False)
+        response = stream.response
+    if as_json:
+        typer.echo(json.dumps(json_safe(vars(response)), indent=2))
+    else:
+        typer.echo()
+        _print_end(response, is_simulated=settings.llm.base_url is None)
     if response.metadata["outcome"] != "answered" or response.content.startswith(NOT_FOUND):
         raise typer.Exit(NOT_ANSWERED)
+
+
+def _services(options: Given, settings: Settings) -> ServiceOptions:
+    """Return what the simulated services do. Raises: ConfigurationError for options where none of them answers."""
+    from docmind_lab.services.faults import Fault
+    from docmind_lab.services.server import ServiceOptions
+    from docmind_lab.statistics.latency.profile import latency_profile
+
+    if settings.llm.base_url and settings.database.qdrant_url:
+        for name in {"latencies", "faults"} & options.keys():
+            raise ConfigurationError(f"--{name} is of the simulated services, and yours answer here; leave it out")
+    faults = tuple(Fault.parse(text) for text in options.get("faults", ()))
+    return ServiceOptions(profile=latency_profile(options.get("latencies", ()), "fast"), faults=faults)
 
 
 def _corpus(documents: str) -> Library | None:

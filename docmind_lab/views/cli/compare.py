@@ -17,11 +17,10 @@ import typer
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import ENDED_UNANSWERED
-from docmind_lab.experiments.flat_options import as_live, nouns_of
-from docmind_lab.experiments.world_options import Live, Replay
+from docmind_lab.experiments.world_options import Live, Replay, as_live, nouns_of
 from docmind_lab.findings.endings import control_failed
-from docmind_lab.views.cli.console import INTERRUPTED, ProgressBar, load_settings, prints_on_stderr
-from docmind_lab.views.cli.options import TIMEOUT_VARIABLE, Given, takes
+from docmind_lab.views.cli.console import INTERRUPTED, load_settings, showing_progress, whole
+from docmind_lab.views.cli.fields_as_options import TIMEOUT_VARIABLE, Given, takes
 from docmind_lab.views.cli.printing import print_study, study_as_json
 
 if TYPE_CHECKING:
@@ -100,37 +99,32 @@ def compare(
 
 def _measured(values: Mapping[str, Any], settings: Settings, folder: Path, *, yes: bool, as_json: bool) -> Study:
     """The study, its progress shown. values: keywords of `compare`. Raises: typer.Exit when it is interrupted."""
-    bar = ProgressBar("runs", "measuring", shown=not as_json)
-    try:
+
+    def finished(runs: int) -> str:
+        saved = (folder / "runs.parquet").exists()
+        return f"; the {runs} finished runs are in {folder}" if saved else "; no run was finished, nothing is saved"
+
+    with showing_progress("runs", "measuring", as_json=as_json, when_interrupted=finished) as bar:
         from docmind_lab.experiments.comparison import comparison_run as run
         from docmind_lab.experiments.measurement.simulation import live_endpoint_of
 
         world = values["world"]
         may_send = isinstance(world, Live) or (live_endpoint_of(settings) and getattr(world, "clock", "") != "virtual")
         if may_send and not isinstance(world, Replay):
-            world = as_live(world, before_sending=confirm_sending(yes=yes, hidden=bar.hidden))
-        with prints_on_stderr(on_terminal=as_json):
-            return run.compare(**{**values, "world": world}, out=folder, progress=bar.show)
-    except KeyboardInterrupt:
-        bar.close()
-        saved = (folder / "runs.parquet").exists()
-        news = f"the {bar.done} finished runs are in {folder}" if saved else "no run was finished, nothing is saved"
-        typer.echo(f"docmind-lab: interrupted; {news}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    finally:
-        bar.close()
+            world = as_live(world, before_sending=confirm_sending(yes=yes, hide_bar=bar.hide))
+        return whole(run.compare(**{**values, "world": world}, out=folder, progress=bar.show))
 
 
 def confirm_sending(
-    *, yes: bool, hidden: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
+    *, yes: bool, hide_bar: Callable[[], AbstractContextManager[None]] = contextlib.nullcontext
 ) -> Callable[[str], None]:
     """Returns what shows the estimate of a live study and, on a terminal, asks whether to send its requests.
 
-    hidden: makes room for the question on the screen.
+    hide_bar: hides the progress bar during a block, in which the question is asked.
     """
 
     def ask(estimate: str) -> None:
-        with hidden():
+        with hide_bar():
             typer.echo(f"To be sent to the live endpoint: {estimate}.", err=True)
             if not yes and sys.stdin.isatty() and not typer.confirm("Send them?", err=True):
                 typer.echo("docmind-lab: nothing was sent", err=True)
@@ -140,7 +134,7 @@ def confirm_sending(
 
 
 def notes_on_sending(manifest: Mapping[str, Any], runs: int) -> Iterator[str]:
-    """What the manifest of a study says of caps and replays, a sentence each. runs: that are in its tables."""
+    """What the manifest of a study says of caps, a sentence each. runs: that are in its tables."""
     sent = manifest.get("sent")
     if sent is not None:
         estimated = sent["requests_with_estimated_tokens"]
@@ -151,7 +145,3 @@ def notes_on_sending(manifest: Mapping[str, Any], runs: int) -> Iterator[str]:
             f"Ended by {manifest['ended_by']}. Its {runs} finished runs are kept; {sent['runs_cut'] if sent else 0} "
             "that needed another request are left out."
         )
-    if "replayed_calls" in manifest:
-        from docmind_lab.experiments.recordings.account import ReplayAccount
-
-        yield f"A replay: {ReplayAccount(**manifest['replayed_calls'])}."

@@ -1,4 +1,4 @@
-"""What the commands share: settings, a console, a progress bar, and values that JSON can hold."""
+"""What the commands share: settings, a console, how progress is shown, and values that JSON can hold."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import logging
 import math
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
+
+from docmind_lab.core.progress import ProgressBar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,10 +22,9 @@ if TYPE_CHECKING:
     from docmind_lab.findings.finding import Finding
 
 INTERRUPTED = 130
+Made = TypeVar("Made")
 # Not a terminal (a file, a pipe, CI): wide enough that no column of a table is cut.
 _WIDTH = 144
-# How often a progress bar is drawn anew while nothing is done: on a terminal, and in a log, where each is a line.
-_TICK_S, _LOG_TICK_S = 1.0, 30.0
 
 
 def load_settings() -> Settings:
@@ -55,78 +55,12 @@ def print_finding(finding: Finding, *, as_json: bool, is_wrapped: bool = False) 
         out.print(finding.text(out.width if is_wrapped else None), markup=False, soft_wrap=True)
 
 
-class ProgressBar:
-    """A progress bar on standard error, with a count in a unit and a word for the activity.
-
-    shown: False draws nothing. form: format of the line, as tqdm's `bar_format`; None for tqdm's own.
-    """
-
-    def __init__(self, unit: str, doing: str, *, shown: bool, form: str | None = None) -> None:
-        from tqdm.std import tqdm
-
-        tqdm.monitor_interval = 0  # no thread of its own
-
-        class Bar(tqdm):  # type: ignore[misc]
-            """A bar with its own lock: a Ctrl-C may leave the lock held, and searches use tqdm's common one."""
-
-        Bar.set_lock(threading.RLock())
-        # In a log every refresh is a line: seldom there, and smooth on a terminal.
-        refresh_s = 0.1 if sys.stderr.isatty() else 5.0
-        style: dict[str, Any] = {
-            "dynamic_ncols": True,
-            "mininterval": refresh_s,
-            "desc": "starting",
-            "bar_format": form,
-        }
-        self._bar = Bar(total=0, unit=f" {unit}", disable=not shown, leave=False, **style)
-        self._doing = doing
-        self.done = 0
-        self._is_hidden = False
-        self._closed = threading.Event()
-        self._ticking = threading.Thread(target=self._tick, name="docmind-progress", daemon=True)
-        if shown:
-            self._ticking.start()
-
-    def _tick(self) -> None:
-        # A first part may take long, and somebody who waits wants to see that time passes.
-        while not self._closed.wait(_TICK_S if sys.stderr.isatty() else _LOG_TICK_S):
-            if not self._is_hidden:
-                self._bar.refresh()
-
-    @contextlib.contextmanager
-    def hidden(self) -> Iterator[None]:
-        """Leave the screen to a question during a block."""
-        self._is_hidden = True
-        self._bar.clear()
-        try:
-            yield
-        finally:
-            self._is_hidden = False
-
-    def show(self, done: int, total: int, name: str = "") -> None:
-        """Show that `done` of `total` parts are done. name: the part that comes next."""
-        self.done = done
-        self._bar.total = total
-        self._bar.set_description(self._doing, refresh=False)
-        self._bar.set_postfix_str(name, refresh=False)
-        self._bar.update(done - self._bar.n)
-
-    def close(self) -> None:
-        """Remove the bar from the screen."""
-        self._closed.set()
-        if self._ticking.is_alive():
-            self._ticking.join(_TICK_S)
-        self._bar.close()
-
-
 @contextlib.contextmanager
-def starting(*, shown: bool) -> Iterator[None]:
+def starting(*, is_shown: bool) -> Iterator[None]:
     """Show that time passes during a block that imports the stack, which takes seconds."""
-    bar = ProgressBar("parts", "starting", shown=shown and sys.stderr.isatty(), form="{desc} {elapsed}")
-    try:
+    bar = ProgressBar("parts", "starting", is_shown=is_shown and sys.stderr.isatty())
+    with contextlib.closing(bar):
         yield
-    finally:
-        bar.close()
 
 
 @contextlib.contextmanager
@@ -151,17 +85,34 @@ def prints_on_stderr(*, on_terminal: bool = False) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def showing_progress(unit: str, doing: str, *, as_json: bool) -> Iterator[Callable[[int, int], None]]:
-    """Show a progress bar during a block that runs a user's code, and give what is called with (done, all).
+def showing_progress(
+    unit: str, activity: str, *, as_json: bool, when_interrupted: Callable[[int], str] | None = None
+) -> Iterator[ProgressBar]:
+    """Show a progress bar during a block that runs a user's code, and give the bar.
 
-    as_json: whether standard output holds JSON and nothing else, so that no bar is drawn.
+    as_json: whether standard output holds JSON and nothing else, so that no bar is drawn. when_interrupted: what is
+    said of so many finished parts when the block is interrupted.
+    Raises: typer.Exit where that was said.
     """
-    bar = ProgressBar(unit, doing, shown=not as_json)
+    bar = ProgressBar(unit, activity, is_shown=not as_json)
     try:
         with prints_on_stderr(on_terminal=as_json):
-            yield bar.show
+            yield bar
+    except KeyboardInterrupt:
+        if when_interrupted is None:
+            raise
+        bar.close()
+        typer.echo(f"docmind-lab: interrupted{when_interrupted(bar.done)}", err=True)
+        raise typer.Exit(INTERRUPTED) from None
     finally:
         bar.close()
+
+
+def whole(made: Made) -> Made:
+    """Return what a call made. Raises: KeyboardInterrupt when it is a part, since the call was interrupted."""
+    if getattr(made, "interrupted", ""):
+        raise KeyboardInterrupt
+    return made
 
 
 def json_safe(value: Any) -> Any:

@@ -1,10 +1,10 @@
-"""`docmind-lab doctor`: checks versions, settings and endpoints, or the deadline of a user's graph."""
+"""`docmind-lab doctor` and `crash-test`: versions, settings and endpoints, and a user's graph under a deadline."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,20 +12,18 @@ import typer
 
 from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.core.lateness import HELD_WITHIN_S
-from docmind_lab.core.whole_files import as_text, write_whole
-from docmind_lab.experiments.flat_options import nouns_of
-from docmind_lab.views.cli.console import console, load_settings, print_finding, showing_progress
-from docmind_lab.views.cli.options import Given, takes
+from docmind_lab.core.whole_files import as_text, write_or_refuse
+from docmind_lab.experiments.world_options import nouns_of
+from docmind_lab.views.cli.console import console, load_settings, print_finding, showing_progress, whole
+from docmind_lab.views.cli.fields_as_options import Given, takes
 
 if TYPE_CHECKING:
-    from docmind_lab.network.live_endpoints import Check
-    from docmind_lab.services.unanswered import Unanswered
+    from docmind_lab.services.endpoint_shape import Unanswered
 
-_MARKS = {"ok": "ok", "failed": "FAILED", "note": "note"}
-_OF_RUNS = ("context", "config", "store", "resume", "deadline_key", "latencies", "endpoints")
+OF_RUNS = ("context", "config", "store", "resume", "deadline_key", "latencies", "endpoints")
 
 
-@takes("graph", "agent", "inputs", *_OF_RUNS)
+@takes("graph", "agent", "inputs", *OF_RUNS)
 def doctor(
     options: Given,
     here: typer.Context,
@@ -39,6 +37,9 @@ def doctor(
     alternatives: Annotated[
         str, typer.Option(help="Those in question, such as A,E,C:propagate; all when left out.")
     ] = "",
+    timeouts: Annotated[
+        bool, typer.Option(help="Instead: every limit in force, by design and measured by a hang and a trickle.")
+    ] = False,
     write_endpoints: Annotated[
         str, typer.Option(help="File to which rows are added for what no simulated service answers (TOML).")
     ] = "",
@@ -51,6 +52,7 @@ def doctor(
 
     With --graph or --agent: say which alternatives keep the deadline on it, and what stands in the way.
     Exit code 1: none does, or answers were made up, since no simulated service gives them.
+    With --timeouts: print the limits of its run, nodes and clients. Exit code 1: some do not fit into each other.
     """
     if not {"graph", "agent"} & options.keys():
         sources = {str(each.opts[0]): here.get_parameter_source(str(each.name)) for each in here.command.params}
@@ -59,25 +61,32 @@ def doctor(
                 raise ConfigurationError(f"{option} is for a graph of your own: name it with --graph")
         _run_checks(as_json)
         return
+    of_lint = {
+        "--slack": slack,
+        "--alternatives": alternatives,
+        "--write-endpoints": write_endpoints,
+        "--verbose": verbose,
+    }
+    if timeouts and (others := [name for name, value in of_lint.items() if value]):
+        raise ConfigurationError(f"--timeouts judges no alternative: leave {', '.join(others)} out")
     options["latencies"] = ",".join(options["latencies"]) if "latencies" in options else None
     values = {"decision_timeout_s": decision_timeout, "slack_s": slack, "alternatives": alternatives or None}
     arguments = nouns_of(options) | {name: value for name, value in values.items() if value is not None}
-    _examine(arguments, as_json, verbose, write_endpoints)
+    if timeouts:
+        _print_timeouts(arguments, as_json)
+    else:
+        _examine(arguments, as_json, verbose, write_endpoints)
 
 
 def _run_checks(as_json: bool) -> None:
-    from docmind_lab.views.diagnosis import diagnose  # noqa: PLC0415 - slow, and --help does not need it
+    from docmind_lab.views.machine_checks import diagnose  # noqa: PLC0415 - slow, and --help does not need it
 
-    _print_checks(diagnose(load_settings()), as_json)
-
-
-def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
-    checks = []
-    out = console()
-    for check in arriving:
+    checks, out = [], console()
+    for check in diagnose(load_settings()):
         checks.append(check)
         if not as_json:
-            out.print(f"{_MARKS[check.verdict]:<7} {check.subject:<48} {check.finding}", markup=False, soft_wrap=True)
+            mark = "FAILED" if check.verdict == "failed" else check.verdict
+            out.print(f"{mark:<7} {check.subject:<48} {check.finding}", markup=False, soft_wrap=True)
             if check.remedy:
                 out.print(f"{'':<7} {'':<48} → {check.remedy}", markup=False, soft_wrap=True)
     failed = [check for check in checks if check.verdict == "failed"]
@@ -89,35 +98,84 @@ def _print_checks(arriving: Iterator[Check], as_json: bool) -> None:
         raise typer.Exit(1)
 
 
+def _print_timeouts(arguments: dict[str, Any], as_json: bool) -> None:
+    load_settings()
+    from docmind_lab.experiments.doctor.timeouts import timeouts as examine  # noqa: PLC0415 - slow, as above
+
+    with showing_progress("runs", "measuring", as_json=as_json) as bar:
+        report = examine(**arguments, progress=bar.show)
+    print_finding(report.finding(), as_json=as_json, is_wrapped=True)
+    if report.inversions:
+        raise typer.Exit(1)
+
+
 def _examine(arguments: dict[str, Any], as_json: bool, verbose: bool, write_endpoints: str) -> None:
     load_settings()
-    from docmind_lab.experiments.lint import doctor as examine  # noqa: PLC0415 - slow, and --help does not need it
+    from docmind_lab.experiments.doctor import doctor as examine  # noqa: PLC0415 - slow, and --help does not need it
 
     try:
-        with showing_progress("runs", "measuring", as_json=as_json) as progress:
-            report = examine(**arguments, progress=progress)
+        with showing_progress("runs", "measuring", as_json=as_json) as bar:
+            report = whole(examine(**arguments, progress=bar.show))
     except NotSimulated as error:
-        _add_rows(write_endpoints, error.requests)
+        add_rows(write_endpoints, error.requests)
         raise
     print_finding(report.finding(verbose=verbose), as_json=as_json, is_wrapped=True)
-    _add_rows(write_endpoints, report.unanswered)
+    add_rows(write_endpoints, report.unanswered)
     if not report.is_clean:
         raise typer.Exit(1)
 
 
-def _add_rows(file: str, requests: Sequence[Unanswered]) -> None:
+def add_rows(file: str, requests: Sequence[Unanswered]) -> None:
     """Add rows to a file for requests that nothing answers, and say so on standard error; make it if need be."""
     if not file:
         return
     if not requests:
         typer.echo(f"docmind-lab: every request was answered, so {file} is not written", err=True)
         return
-    from docmind_lab.services.endpoints import read_endpoints  # noqa: PLC0415 - slow, and --help does not need it
-    from docmind_lab.services.unanswered import rows_to_fill_in  # noqa: PLC0415 - the same
+    from docmind_lab.services.endpoints import write_rows  # noqa: PLC0415 - slow, and --help does not need it
 
-    place = Path(file)
-    if place.exists():
-        read_endpoints(place)
-    there = f"{place.read_text(encoding='utf-8')}\n" if place.exists() else ""
-    write_whole(place, as_text(there + rows_to_fill_in(requests)))
+    write_rows(file, requests)
     typer.echo(f"docmind-lab: {file} has the rows to fill in", err=True)
+
+
+_OPTIONS = ("graph", "agent", "inputs", "context", "config", "resume", "deadline_key", "latencies", "endpoints")
+
+
+@takes(*_OPTIONS)
+def crash_test(
+    options: Given,
+    checkpointer: Annotated[
+        str, typer.Option(help="A function that makes the checkpointer of one run, as module:attribute.")
+    ] = "",
+    durability: Annotated[str, typer.Option(help="When LangGraph writes checkpoints: sync, async or exit.")] = "async",
+    repair: Annotated[bool, typer.Option(help="Mend each thread after its cut, before it goes on.")] = False,
+    alternatives: Annotated[
+        str,
+        typer.Option(help="What cuts a run, such as A,kill; A,D,E,kill when left out (A,C,E,kill if async only)."),
+    ] = "",
+    runs: Annotated[int | None, typer.Option(help="Cut so many runs at the most; all when left out.")] = None,
+    seed: Annotated[int, typer.Option(help="Keys every draw.")] = 7,
+    workers: Annotated[int | None, typer.Option(help="Processes; one on each core when left out.")] = None,
+    tests: Annotated[str, typer.Option(help="Write a test for each finding to this file, for pytest.")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON and nothing else.")] = False,
+) -> None:
+    """Cut your own graph at every point at which a deadline can fall, go on with its thread, and judge what is left.
+
+    Everything happens in virtual time, on simulated services. Exit code 0: every invariant held; 1: one did not, or
+    the graph could not be measured; 2: bad usage.
+    """
+    if not {"graph", "agent"} & options.keys():
+        raise ConfigurationError("--graph is missing: name a graph and its inputs, with --graph and --inputs")
+    options["latencies"] = ",".join(options["latencies"]) if "latencies" in options else None
+    load_settings()
+    from docmind_lab.experiments.crash_test import crash_test as run  # noqa: PLC0415 - slow, --help needs it not
+
+    values: dict[str, Any] = nouns_of(options) | {"runs": runs, "durability": durability, "repair": repair}
+    values |= {"alternatives": alternatives or None, "checkpointer": checkpointer or None}
+    with showing_progress("runs", "cutting", as_json=as_json) as bar:
+        report = whole(run(**values, seed=seed, workers=workers, progress=bar.show))
+    if tests and report.findings:
+        write_or_refuse(Path(tests), as_text(report.pytest_functions()))
+    print_finding(report.finding(), as_json=as_json, is_wrapped=True)
+    if not report.holds:
+        raise typer.Exit(1)

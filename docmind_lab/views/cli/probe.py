@@ -11,17 +11,18 @@ from typing import Annotated
 
 import typer
 
-from docmind_lab.core.addresses import same_origin
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_text, write_or_refuse
 from docmind_lab.views.cli.console import INTERRUPTED, load_settings, print_finding, showing_progress
 
-probe = typer.Typer(no_args_is_help=True, help="Does it stop? What goes on after a client has left, measured.")
+probe = typer.Typer(
+    no_args_is_help=True, help="Does it stop? What servers and tools do when their client leaves, measured."
+)
 
 
 @probe.callback()
 def _root() -> None:
-    """Does it stop? What goes on after a client has left, measured."""
+    """Does it stop? What servers and tools do, measured."""
 
 
 @probe.command()
@@ -42,24 +43,16 @@ def server(
     Nothing else should use the server meanwhile. Use the profile as compare --server FILE.json.
     """
     # Function-level: the stack takes seconds to import, and --help must not.
-    from docmind_lab.experiments.probe import Target, first_model, most_to_be_sent, probe_server  # noqa: PLC0415
+    from docmind_lab.experiments.probe import most_to_be_sent, probe_server  # noqa: PLC0415
+    from docmind_lab.experiments.probe.truth import target_of  # noqa: PLC0415
 
     for option, path, suffix in (("--out", out, ".json"), ("--trials", trials, ".csv")):
         if path and Path(path).suffix != suffix:
             raise ConfigurationError(f"{option} must end in {suffix}: got {path}")
-    settings = load_settings()
-    settings.admit(url, name="URL")
-    # The key is of one endpoint, and goes to no other.
-    api_key = settings.llm.api_key.get_secret_value() if same_origin(url, settings.llm.base_url or "") else ""
-    target = Target(url, model or first_model(Target(url, "", api_key)), api_key)
-    typer.echo(f"To be sent to {url}: {most_to_be_sent(target, repeats, max_tokens)}.", err=True)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise ConfigurationError("nobody can be asked whether to send them; say so with --yes")
-        if not typer.confirm("Send them?", err=True):
-            raise typer.Exit(INTERRUPTED)
-    with showing_progress("trials", "probing", as_json=as_json) as progress:
-        probed = probe_server(target, repeats=repeats, seconds=seconds, most_tokens=max_tokens, progress=progress)
+    target = target_of(url, model, load_settings(), name="URL")
+    _announce(url, most_to_be_sent(target, repeats, max_tokens), yes=yes)
+    with showing_progress("trials", "probing", as_json=as_json) as bar:
+        probed = probe_server(target, repeats=repeats, seconds=seconds, most_tokens=max_tokens, progress=bar.show)
     options = {"model": model, "repeats": repeats, "seconds": seconds, "max-tokens": max_tokens}
     words = [f"--{option}={value}" for option, value in options.items() if value != ""]
     profile = probed.behaviour(
@@ -79,6 +72,17 @@ def server(
         typer.echo(f"Use it as docmind-lab compare --server {out}")
 
 
+def _announce(url: str, what: str, *, yes: bool) -> None:
+    """Say what will be sent, and ask whether to unless `yes`. Raises: typer.Exit where the answer is no."""
+    typer.echo(f"To be sent to {url}: {what}.", err=True)
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ConfigurationError("nobody can be asked whether to send them; say so with --yes")
+    if not typer.confirm("Send them?", err=True):
+        raise typer.Exit(INTERRUPTED)
+
+
 @probe.command("mcp")
 def mcp_tool(
     mcp_server: Annotated[
@@ -88,7 +92,7 @@ def mcp_tool(
     arguments: Annotated[
         str, typer.Option(help="Its arguments as JSON; {work} stands for the address of the work.")
     ] = '{"url": "{work}"}',
-    repeats: Annotated[int, typer.Option(min=1, help="Trials of each way to give up.")] = 2,
+    repeats: Annotated[int, typer.Option(min=1, help="Trials of each way to give up.")] = 3,
     out: Annotated[str, typer.Option(help="File for a row of each trial, ending in .csv.")] = "",
 ) -> None:
     """Give up calls of an MCP tool, and say whether and when its work stops.
@@ -108,8 +112,8 @@ def mcp_tool(
         values = json.loads(arguments)
     except ValueError as error:
         raise ConfigurationError(f"--arguments is not JSON: {error}") from error
-    with showing_progress("trials", "probing", as_json=False) as progress:
-        trials = probe_mcp(mcp_server, tool=tool, arguments=values, repeats=repeats, progress=progress)
+    with showing_progress("trials", "probing", as_json=False) as bar:
+        trials = probe_mcp(mcp_server, tool=tool, arguments=values, repeats=repeats, progress=bar.show)
     if out:
         write_or_refuse(Path(out), functools.partial(trials.to_csv, index=False))
     typer.echo(as_markdown(trials), nl=False)

@@ -11,14 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.views.cli.console import (
-    INTERRUPTED,
-    ProgressBar,
-    console,
-    load_settings,
-    prints_on_stderr,
-    starting,
-)
+from docmind_lab.views.cli.console import console, load_settings, showing_progress, starting, whole
 from docmind_lab.views.cli.printing import print_study, study_as_json
 
 if TYPE_CHECKING:
@@ -39,21 +32,18 @@ def run_load_study(
         raise ConfigurationError(f"study file {path}: {others[0]}: a load study has its fields in [load], all of them")
     options = load_options(values["load"])
     folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-load")
-    bar = ProgressBar("queries", "offering", shown=not as_json)
-    try:
-        study = run_load(**options, settings=settings, workers=workers, out=folder, progress=bar.show)
-    except KeyboardInterrupt:
-        remedy = f"; the crowds that were done are in {folder}" if folder.exists() else ""
-        typer.echo(f"docmind-lab: interrupted{remedy}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    finally:
-        bar.close()
+
+    def finished(_: int) -> str:
+        return f"; the crowds that were done are in {folder}" if folder.exists() else ""
+
+    with showing_progress("queries", "offering", as_json=as_json, when_interrupted=finished) as bar:
+        study = whole(run_load(**options, settings=settings, workers=workers, out=folder, progress=bar.show))
     figures = save_load_figures(study, folder)
     if as_json:
         rows = json.loads(study.summary().to_json(orient="records"))
         typer.echo(json.dumps({"study_id": study.manifest["study_id"], "folder": str(folder), "loads": rows}, indent=2))
         return
-    console().print(str(study), soft_wrap=True, markup=False)
+    console().print(study.text(), soft_wrap=True, markup=False)
     tables = sorted(path.name for path in folder.glob("*.parquet"))
     typer.echo(f"\nIn {folder}: {', '.join([*tables, *(path.name for path in figures)])}, manifest.json")
 
@@ -75,7 +65,7 @@ def sweep(
 
     A file with a [load] table is a load study: queries that arrive whatever happens to those before.
     """
-    with starting(shown=not as_json):
+    with starting(is_shown=not as_json):
         from docmind_lab.experiments.sweeps.study_design import StudyDesign, read_study_file
         from docmind_lab.experiments.sweeps.sweep_run import sweep as run_sweep
 
@@ -87,18 +77,13 @@ def sweep(
     folder = Path(out or f"results/{design.study_id}")
     if not as_json:
         _announce(design)
-    bar = ProgressBar("runs", "measuring", shown=not as_json)
-    try:
-        with prints_on_stderr(on_terminal=as_json):
-            done = run_sweep(design, out=folder, workers=workers, settings=settings, progress=bar.show)
-    except KeyboardInterrupt:
-        bar.close()
-        there = f"{bar.done} of {design.total_runs} runs are in {folder}: run the same command again, and it goes on"
-        news = f"{there} from there" if folder.exists() else "no part of the study was finished, nothing is saved"
-        typer.echo(f"docmind-lab: interrupted; {news}", err=True)
-        raise typer.Exit(INTERRUPTED) from None
-    finally:
-        bar.close()
+
+    def finished(runs: int) -> str:
+        there = f"; {runs} of {design.total_runs} runs are in {folder}: run the same command again, and it goes on"
+        return f"{there} from there" if folder.exists() else "; no part of the study was finished, nothing is saved"
+
+    with showing_progress("runs", "measuring", as_json=as_json, when_interrupted=finished) as bar:
+        done = whole(run_sweep(design, out=folder, workers=workers, settings=settings, progress=bar.show))
     failed = done.manifest["failed_cells"]
     drawn = _file_names(done, folder)
     if as_json:

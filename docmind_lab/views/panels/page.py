@@ -1,90 +1,68 @@
-"""The HTML of the panels: pictures, tables, text, their style and accessible names.
-
-Every piece is plain HTML, escaped here; colours are the theme's, so that light and dark both read well. Pictures are
-dark ink on white paper in either.
-"""
+"""The HTML of a panel's views: a figure in the colours of the page, with words and a table beside it."""
 
 from __future__ import annotations
 
-import base64
-from dataclasses import dataclass
+import dataclasses
+import io
+import re
 from html import escape
-from importlib import resources
-from typing import Any, Final
+from typing import Final
 
-import ipywidgets as widgets
+from docmind_lab.core.randomness import run_seed
+from docmind_lab.findings.study import Study
+from docmind_lab.views import plots
+from docmind_lab.views.plots.look import BAND, INK, PAPER, RULE, Offscreen, colour_of
+from docmind_lab.views.reports.figures import Drawing, completion_of, overrun_of, timeline_of
+from docmind_lab.views.reports.report_page import table_html
+from docmind_lab.views.reports.report_tables import table_of
 
-from docmind_lab.views.plots.look import ON_A_PAGE, png_of
-from docmind_lab.views.reports.figures import Drawing
-from docmind_lab.views.reports.report_html import table_html
-from docmind_lab.views.reports.report_model import Table
+VIEWS: Final = ("Timeline", "Completion", "Overrun", "Table")
+MOST_LATE_WORK: Final = 0
+"""Selects the question with the most work after its deadline, in place of a question's number."""
 
-# Sharp at the width of a notebook's cell on an ordinary screen; more costs time at every frame.
-_DOTS_PER_INCH: Final = 110
-PANEL_CLASS: Final = "docmind-panel"
-STATUS_CLASS: Final = "docmind-status"
-COPY_CLASS: Final = "docmind-copy"
-CODE_CLASS: Final = "docmind-code"
-
-
-def style_and_script() -> list[Any]:
-    """Return invisible widgets with a panel's style and the script that names its controls."""
-    files = resources.files("docmind_lab.views.panels")
-    style, script = (files.joinpath(name).read_text(encoding="utf-8") for name in ("panel.css", "panel.js"))
-    page = {"text/html": f"<script>\n{script}</script>", "text/plain": ""}
-    output = widgets.Output(outputs=({"output_type": "display_data", "metadata": {}, "data": page},))
-    output.add_class("docmind-script")
-    return [widgets.HTML(f"<style>\n{style}</style>"), output]
+# Colours of a figure's paper and text → those of the page that it stands on; of what is drawn, black alone is changed.
+_OF_THE_PAGE: Final = {PAPER: "paper", INK: "ink", RULE: "rule", BAND: "band", colour_of("unguarded"): "ink"}
+_WIDE, _NARROW = Offscreen(least_height_in=4.0), Offscreen(least_height_in=4.0, most_width_in=4.8)
 
 
-def close_all(widget: Any) -> None:
-    """Close a widget and all its children, which closing a container alone would leave in the kernel."""
-    for child in getattr(widget, "children", ()):
-        close_all(child)
-    widget.close()
+def view_html(view: str, study: Study, question: int = MOST_LATE_WORK, *, narrow: bool = False) -> str:
+    """Return a view of a study as HTML; takes some tenths of a second.
 
-
-@dataclass(frozen=True)
-class Picture:
-    """An image (PNG) with its alternative text and the table of its numbers."""
-
-    png: bytes
-    alt: str
-    table: Table
-
-
-def picture_of(drawing: Drawing) -> Picture:
-    """Draw a figure, with the first of its tables; in any thread, and no figure is left open.
-
-    Raises: what drawing it raises.
+    view: one of `VIEWS`. question: number of the timeline's question. narrow: whether figures are drawn for a phone.
     """
-    return Picture(png_of(drawing.draw(ON_A_PAGE), _DOTS_PER_INCH), drawing.alt, drawing.tables[0])
+    try:
+        if view == "Table":
+            return f'<div class="scroll" tabindex="0" role="region" aria-label="Table">{study._repr_html_()}</div>'
+        drawing = _drawing(view, study, question)
+        ax = drawing.draw(_NARROW if narrow else _WIDE)
+    except Exception as error:  # noqa: BLE001 - a view that cannot be drawn says why; the others still can
+        return f'<p class="error">{view} cannot be drawn: {escape(str(error))}</p>'
+    buffer, figure = io.StringIO(), ax.get_figure(root=True)
+    assert figure is not None
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    figure_html = _on_the_page(buffer.getvalue(), drawing.alt)
+    return f'<figure aria-label="{view}">{figure_html}</figure>{table_html(drawing.tables[0])}'
 
 
-def figure_html(picture: Picture, changed: str = "") -> str:
-    """Return a picture and its table as HTML.
-
-    changed: what has been changed since it was drawn, in words; it is then pale.
-    """
-    image = base64.b64encode(picture.png).decode()
-    note = f'<p class="note">Below are the runs before: {escape(changed)}.</p>' if changed else ""
-    kind = ' class="old"' if changed else ""
-    return (
-        f'{note}<figure{kind}><img alt="{escape(picture.alt)}" src="data:image/png;base64,{image}"></figure>'
-        f"{table_html(picture.table)}"
-    )
-
-
-def text_html(text: str) -> str:
-    """Return a paragraph as HTML."""
-    return f"<p>{escape(text)}</p>"
+def _drawing(view: str, study: Study, question: int) -> Drawing:
+    if view == "Timeline":
+        seed = run_seed(study.manifest["design"]["seed"], question) if question else None
+        return timeline_of(study, seed=seed if seed in set(study.runs["seed"]) else None)
+    if view == "Overrun":
+        return overrun_of(study)
+    # The share of each arm at the deadline, in place of all steps of the curves.
+    frame = plots.completion_frame(study)
+    timeout_s = float(study.runs["decision_timeout_s"].iloc[0])
+    ends = frame[frame["at_s"] <= timeout_s].drop_duplicates("group", keep="last")
+    table = table_of("Answered by the deadline, bands at 95 %", ends.drop(columns=["at_s"]))
+    return dataclasses.replace(completion_of(study), tables=(table,))
 
 
-def wide_html(name: str, content: str) -> str:
-    """Return trusted HTML in a named region that the keyboard can scroll."""
-    return f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(name)}">{content}</div>'
-
-
-def code_html(code: str) -> str:
-    """Return Python code as HTML."""
-    return f"<pre>{escape(code)}</pre>"
+def _on_the_page(svg: str, alt: str) -> str:
+    """Return an SVG file as an element of a page, described in words, with the page's colours."""
+    for colour, name in _OF_THE_PAGE.items():
+        svg = svg.replace(colour.lower(), f"var(--docmind-{name})")
+    # Glyphs of two figures in one page have one name, and one figure may go.
+    svg = svg.replace("DejaVuSans-", f"docmind-{abs(hash(svg)):x}-")
+    head, _, drawn = svg[svg.index("<svg ") :].partition(">")
+    return re.sub(r' (?:width|height)="[^"]*"', "", head) + f' role="img" aria-label="{escape(alt)}">{drawn}'

@@ -14,7 +14,7 @@ from docmind_lab.experiments.comparison.comparison_run import comparison_manifes
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
-from docmind_lab.views.panels.panel_settings import PanelChoice
+from docmind_lab.views.panels.panel_settings import LABELS, PanelChoice
 
 SweepState = Literal["running", "done", "stopped", "failed"]
 
@@ -23,7 +23,8 @@ SweepState = Literal["running", "done", "stopped", "failed"]
 class PanelRun:
     """One request of a panel with the runs done so far.
 
-    number: counts requests; a greater one is newer. total: runs asked for. error: what a failed one ended with.
+    number: counts requests; a greater one is newer. total: runs asked for. starting: what has to start before the first
+    run, in words; empty for nothing. error: what a failed one ended with.
     """
 
     number: int
@@ -31,6 +32,7 @@ class PanelRun:
     settings: Settings
     total: int = 0
     measured: tuple[MeasuredRun, ...] = ()
+    starting: str = ""
     state: SweepState = "running"
     error: Exception | None = None
 
@@ -55,11 +57,12 @@ def status_of(sweep: PanelRun) -> str:
     """Return a status line: "20 s: 31 of 160 runs done. In time: A  cooperative 6 of 8, …"."""
     budget = f"{sweep.choice.decision_timeout_s:g} s"
     if sweep.error is not None:
-        return f"{budget}: {sweep.error}"
+        return f"{budget}: not measured"
+    if not sweep.measured and sweep.state == "stopped":
+        return f"{budget}: stopped before the first run"
     if not sweep.measured:
-        return (
-            f"{budget}: stopped before the first run" if sweep.state == "stopped" else f"{budget}: {_start_text(sweep)}"
-        )
+        wait = f"; {sweep.starting}, which takes some seconds" if sweep.starting else ""
+        return f"{budget}: 0 of {sweep.total} runs done{wait}"
     ended = {"stopped": "stopped, ", "done": "complete, "}.get(sweep.state, "")
     return f"{budget}: {ended}{len(sweep.measured)} of {sweep.total} runs done. {_in_time_text(sweep)}"
 
@@ -74,12 +77,11 @@ def request_in_words(choice: PanelChoice, shown: PanelChoice | None) -> str:
 
 def changes(before: PanelChoice, now: PanelChoice) -> str:
     """Describe the settings that changed: "decision timeout (s) 20 → 8, fault none → hang"; "" if none did."""
-    pairs = [
-        (name.replace("_s", " (s)") if name.endswith("_s") else name, getattr(before, name), getattr(now, name))
-        for name in (field.name for field in dataclasses.fields(PanelChoice))
-    ]
+    pairs = [(label, getattr(before, name, None), getattr(now, name, None)) for name, label in LABELS.items()]
     return ", ".join(
-        f"{name.replace('_', ' ')} {_value_text(old)} → {_value_text(new)}" for name, old, new in pairs if old != new
+        f"{label[0].lower()}{label[1:]} {_value_text(old)} → {_value_text(new)}"
+        for label, old, new in pairs
+        if old != new
     )
 
 
@@ -97,11 +99,6 @@ def needs_run(choice: PanelChoice) -> str:
         f"{choice.decision_timeout_s:g} s on the wall clock: real time is measured on request only; press Run for "
         f"{choice.runs * len(choice.alternatives)} runs"
     )
-
-
-def _start_text(sweep: PanelRun) -> str:
-    where = "the services start" if sweep.choice.clock == "wall" else "processes start and index the documents"
-    return f"0 of {sweep.total} runs done; the first takes a while when {where}"
 
 
 def _in_time_text(sweep: PanelRun) -> str:

@@ -1,56 +1,133 @@
-"""The settings of a panel: as one value, as the comparison they describe, and as traits that are checked."""
+"""The settings of a panel: one value, which is the comparison that they describe, and the controls that change it."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-import traitlets
-
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
-from docmind_lab.core.alternative_catalogue import CATALOGUE, letter_of
+from docmind_lab.core.alternative_catalogue import CATALOGUE, label_of, letter_of
 from docmind_lab.core.clock import CLOCKS, ClockName
-from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.randomness import run_seed
-from docmind_lab.core.server_behaviour import GOES_ON, STOPS
+from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.comparison import Comparison
-from docmind_lab.experiments.comparison.documents import Documents
-from docmind_lab.experiments.system_options import system_of_kind
-from docmind_lab.experiments.world_options import World
-from docmind_lab.services.faults import Fault
+from docmind_lab.core.text import node_in_words, one_line
+from docmind_lab.experiments.comparison.comparison import DEFAULT_SEED, Comparison
+from docmind_lab.experiments.comparison.comparison_run import resolve
+from docmind_lab.experiments.comparison.own_graph import faults_in, require_own_world, require_whole_budget
+from docmind_lab.experiments.world_options import Live, World
+from docmind_lab.services.faults import FAULT_KINDS, Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.base.corpus import HANDBOOK
-from docmind_lab.systems.kinds import workload_kind
+from docmind_lab.systems.system_catalogue import OwnSystem, System, system_of
 
 PropagationLevel = Literal["own", "on", "off"]
-PROPAGATION_LEVELS: Final[tuple[PropagationLevel, ...]] = ("own", "on", "off")
 SUFFIXES: Final = {"on": "propagate", "off": "unpropagated"}
+
+LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 0.1, 600.0
+"""Bounds of the decision timeout, seconds: no call ends within the first, every run within the second."""
+MOST_RUNS: Final = 1000
+"""The most runs of each alternative in a panel; larger comparisons are studies."""
+_MOST: Final = {"decision_timeout_s": (LEAST_TIMEOUT_S, MOST_TIMEOUT_S), "runs": (1, MOST_RUNS), "seed": (0, 2**31 - 1)}
+_FIRST_SHOWN: Final = "ABCD"
+_KINDS: Final = {
+    "decision_timeout_s": "slider",
+    "alternatives": "checks",
+    "router_injection": "check",
+    "runs": "number",
+    "seed": "number",
+}
+_EVERY_ROLE: Final = "*"
+_PROFILES: Final = ("heavy_tail/3", "heavy_tail", "typical", "typical/6", "fast", "local_gpu")
+LABELS: Final = {
+    "decision_timeout_s": "Decision timeout (s)",
+    "alternatives": "Alternatives",
+    "deadline_propagation": "Deadline propagation",
+    "router_injection": "Router injection",
+    "latency_profile": "Latency profile",
+    "fault": "Fault",
+    "strikes": "It strikes",
+    "server": "When its client leaves, the server",
+    "runs": "Runs of each",
+    "seed": "Seed",
+    "clock": "Clock",
+}
+
+SETTINGS: Final = tuple(name for name in LABELS if name != "strikes")
+"""The settings; "strikes" is a part of the fault."""
 
 
 @dataclass(frozen=True)
 class PanelChoice:
     """The settings of a panel, named as in the tables, durations in seconds.
 
+    system, world: as `tune` took them. base: the comparison that they mean, of which the settings change a part.
     alternatives: letters, levels or variants. deadline_propagation: "own" leaves it to the alternative; "on" and "off"
     set it for those that have the choice. fault: as `services.faults` writes it.
     """
 
-    decision_timeout_s: float = 20.0
-    runs: int = 40
-    seed: int = 7
-    alternatives: tuple[str, ...] = ("A", "B", "C", "D")
-    deadline_propagation: PropagationLevel = "own"
-    router_injection: bool = False
-    latency_profile: str = "heavy_tail/3"
-    fault: str = "none"
-    stops_on_disconnect: bool = True
-    clock: ClockName = "virtual"
-    corpus: str = HANDBOOK
-    workload: str = "supervisor"
+    system: System = field(compare=False)
+    world: World = field(compare=False)
+    base: Comparison = field(compare=False)
+    decision_timeout_s: float
+    runs: int
+    seed: int
+    alternatives: tuple[str, ...]
+    deadline_propagation: PropagationLevel
+    router_injection: bool
+    latency_profile: str
+    fault: str
+    server: str
+    clock: ClockName
+
+    @classmethod
+    def of(
+        cls,
+        system: Any = None,
+        decision_timeout_s: float | None = None,
+        *,
+        alternatives: Sequence[str] | str | None = None,
+        deadline_propagation: PropagationLevel = "own",
+        world: World | None = None,
+        runs: int | None = None,
+        seed: int = DEFAULT_SEED,
+    ) -> PanelChoice:
+        """Return the settings to begin with; arguments as those of `tune`. Raises: ConfigurationError."""
+        system, world = system_of(system), World() if world is None else world
+        if not isinstance(world, World) or isinstance(world, Live):
+            raise ConfigurationError(
+                "world: a panel measures in a simulated World, and sends nothing to live endpoints; "
+                f"dl.compare takes {type(world).__name__}(…)"
+            )
+        base, settings = resolve(system, decision_timeout_s, world=world, runs=runs, seed=seed)
+        if system.budget is not None:
+            # The timeout is the panel's own; in the budget there would be another.
+            untimed = dataclasses.replace(system.budget, time_s=None)
+            system, base = dataclasses.replace(system, budget=untimed), dataclasses.replace(base, budget=untimed)
+        if isinstance(alternatives, str):
+            alternatives = [name.strip() for name in alternatives.split(",")]
+        if alternatives is None:
+            letters = [letter_of(each.name) for each in base.alternatives]
+            alternatives = [letter for letter in letters if letter in _FIRST_SHOWN] or letters
+        first = cls(
+            system,
+            world,
+            base,
+            base.decision_timeout_s,
+            base.runs,
+            seed,
+            tuple(map(_shortest, alternatives)),
+            deadline_propagation,
+            base.router_injection,
+            base.profile.level,
+            base.fault,
+            base.server_behaviour.name,
+            base.clock,
+        )
+        first.comparison(settings)
+        return first
 
     def named_alternatives(self) -> tuple[str, ...]:
         """Return the names of the alternatives under the controls: ("A", "B:propagate").
@@ -63,41 +140,73 @@ class PanelChoice:
 
     def comparison(self, settings: Settings) -> Comparison:
         """Return the comparison that `compare` makes of these settings. Raises: ConfigurationError naming one."""
-        return Comparison(
+        for name, (least, most) in _MOST.items():
+            if not least <= getattr(self, name) <= most:
+                raise ConfigurationError(
+                    f"{name} must be between {least:g} and {most:.10g}, not {getattr(self, name):g}"
+                )
+        if not self.alternatives:
+            raise ConfigurationError("alternatives must name at least one, such as ('A', 'B')")
+        if self.router_injection and not self.base.kind.has_router:
+            raise ConfigurationError(f"router_injection: {self.system!r} has no router engine; leave it out")
+        base, is_own = self.base, isinstance(self.system, OwnSystem)
+        comparison = dataclasses.replace(
+            base,
             decision_timeout_s=self.decision_timeout_s,
             runs=self.runs,
             seed=self.seed,
             alternatives=parse_alternatives(
-                list(self.named_alternatives()), budgeted_retries=settings.agents.max_retries
+                self.named_alternatives(), base.client_retries, budgeted_retries=settings.agents.max_retries
             ),
-            profile=LatencyProfile.named(self.latency_profile),
-            faults=(Fault.parse(self.fault),),
-            server_behaviour=STOPS if self.stops_on_disconnect else GOES_ON,
+            profile=base.profile
+            if self.latency_profile == base.profile.level
+            else LatencyProfile.named(self.latency_profile),
+            faults=base.faults if self.fault == base.fault else faults_in(base.kind, self.fault, is_own=is_own),
+            server_behaviour=base.server_behaviour
+            if self.server == base.server_behaviour.name
+            else ServerBehaviour.named(self.server),
             router_injection=self.router_injection,
             clock=self.clock,
-            documents=Documents(self.corpus),
-            workload=self.workload,
         )
+        if isinstance(self.system, OwnSystem):
+            require_own_world(self.system, self.world, self.clock, settings)
+            require_whole_budget(comparison.alternatives)
+        return comparison
 
-    @property
-    def first_run_seed(self) -> int:
-        """The seed of the first question's runs."""
-        return run_seed(self.seed, 1)
+    def changed(self, name: str, value: Any) -> PanelChoice:
+        """Return the choice with another value of a setting. "strikes" is the role that its fault strikes."""
+        if name == "strikes":
+            return dataclasses.replace(self, fault=str(dataclasses.replace(self._fault, role=value, request=None)))
+        if name == "alternatives":
+            value = tuple(map(_shortest, value))
+            if len(set(value)) < len(value):
+                raise ConfigurationError("alternatives names one twice; name each once")
+        return dataclasses.replace(self, **{name: value})
 
     def code(self) -> str:
-        """Return Python code that measures the same runs: a call of `compare` with every setting."""
-        system = system_of_kind(self.workload)
-        options = {"documents": self.corpus, "router_injection": self.router_injection}
-        known = {field.name for field in dataclasses.fields(system)}
-        system = dataclasses.replace(system, **{name: options[name] for name in options if name in known})
-        world = World(
-            latencies=self.latency_profile,
-            faults=self.fault,
-            server=STOPS.name if self.stops_on_disconnect else GOES_ON.name,
+        """Return Python code that measures the same runs: a call of `compare` with every setting.
+
+        A system that no text can stand for, such as a graph that lives in this process, is called `system` in it.
+        """
+        of_system: Any = self.system
+        options = {"router_injection": self.router_injection} if hasattr(of_system, "router_injection") else {}
+        system = re.sub(r"=(Budget|Price)\(", r"=dl.\1(", repr(dataclasses.replace(of_system, **options)))
+        try:
+            compile(system, "", "eval")
+        except SyntaxError:
+            system = "system"
+        given, base = self.world, self.base
+        world = dataclasses.replace(
+            given,
+            latencies=given.latencies or self.latency_profile
+            if self.latency_profile == base.profile.level
+            else self.latency_profile,
+            faults=given.faults if self.fault == base.fault else self.fault,
+            server=given.server if self.server == base.server_behaviour.name else self.server,
             clock=self.clock,
         )
         lines = [
-            repr(system),
+            system,
             f"decision_timeout_s={self.decision_timeout_s!r}",
             f"alternatives={list(self.named_alternatives())!r}",
             f"world={world!r}",
@@ -105,6 +214,73 @@ class PanelChoice:
             f"seed={self.seed!r}",
         ]
         return "import docmind_lab as dl\n\nstudy = dl.compare(\n" + "".join(f"    {line},\n" for line in lines) + ")\n"
+
+    def questions(self) -> list[str]:
+        """Return the questions in the order of their runs: "1 · What does yield do?"."""
+        comparison = dataclasses.replace(self.base, runs=self.runs, seed=self.seed)
+        return [f"{number} · {asked.text}" for number, (_, asked) in enumerate(comparison.questions(), start=1)]
+
+    def controls(self, errors: Mapping[str, str]) -> list[dict[str, Any]]:
+        """Return the controls, each as a page draws it: name, label, kind, value, options, bounds, error.
+
+        errors: name of a setting → what is wrong with what was typed.
+        """
+        options, values = self._options(), {name: getattr(self, name, "") for name in LABELS}
+        values |= {name: self._fault.role for name in options if name == "strikes"}
+        values["fault"] = self._fault_shown
+        if not self.base.kind.has_router:
+            del values["router_injection"]
+        if "strikes" not in options:
+            del values["strikes"]
+        return [
+            {
+                "name": name,
+                "label": LABELS[name],
+                "kind": _KINDS.get(name, "select"),
+                "value": value,
+                "options": list(options.get(name, {}).items()),
+                "bounds": _MOST.get(name, ()),
+                "error": errors.get(name, ""),
+            }
+            for name, value in values.items()
+        ]
+
+    @property
+    def _fault(self) -> Fault:
+        """The first fault; a text without a role strikes every request of a user's system."""
+        role = _EVERY_ROLE if isinstance(self.system, OwnSystem) else ""
+        return Fault.parse(self.fault.partition("+")[0], role)
+
+    @property
+    def _fault_shown(self) -> str:
+        """The kind of the fault, or all of it where it says more than its kind and whom it strikes."""
+        plain = dataclasses.replace(Fault(self._fault.kind), role=self._fault.role)
+        return plain.kind if "+" not in self.fault and plain == self._fault else self.fault
+
+    def _options(self) -> dict[str, dict[str, str]]:
+        """Return what can be chosen where there is a choice: name of a setting → value → label."""
+        kind, fault = self.base.kind, self._fault
+        letters = (letter_of(each.name) for each in kind.possible(parse_alternatives(None)))
+        servers = {STOPS.name: "stops", GOES_ON.name: "goes on"}
+        given = self.base.server_behaviour.name
+        options: dict[str, dict[str, str]] = {
+            "alternatives": {name: _label(name) for name in (*letters, *self.alternatives)},
+            "deadline_propagation": {"own": "as each has it", "on": "on where it can be", "off": "off where it can be"},
+            "latency_profile": {name: name for name in (*_PROFILES, self.base.profile.level, self.latency_profile)},
+            "fault": {name: name.replace("_", " ") for name in (*FAULT_KINDS, self._fault_shown)},
+            "server": servers if given in servers else {**servers, given: given},
+            "clock": {name: f"{name} clock" for name in CLOCKS},
+        }
+        if fault.kind != "none" and "+" not in self.fault:
+            roles = {role: node_in_words(role) for role in (*kind.roles, fault.role)}
+            options["strikes"] = roles | {_EVERY_ROLE: "every request"}
+        return options
+
+
+def _label(name: str) -> str:
+    (alternative,) = parse_alternatives([name])
+    variant = name.partition(":")[2]
+    return one_line(label_of(alternative.name)) + (f" ({variant})" if variant else "")
 
 
 def _with_propagation(name: str, level: PropagationLevel) -> str:
@@ -118,89 +294,6 @@ def _with_propagation(name: str, level: PropagationLevel) -> str:
     if alternative.propagates == (level == "on") or not has_choice:
         return name + plus + policies
     return f"{name}:{SUFFIXES[level]}{plus}{policies}"
-
-
-LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 0.1, 600.0
-"""Bounds of the decision timeout, seconds: no call ends within the first, every run within the second."""
-MOST_RUNS: Final = 1000
-"""The most runs of each alternative in a panel; larger comparisons are studies."""
-
-MOST_SEED: Final = 2**31 - 1
-
-SETTINGS: Final = tuple(field.name for field in dataclasses.fields(PanelChoice) if field.name != "corpus")
-"""The settings that are traits: all except the corpus, which cannot change."""
-
-
-class ChoiceTraits(traitlets.HasTraits):
-    """The fields of a `PanelChoice` as traits, except for the corpus, which cannot change.
-
-    A value that cannot be used raises ConfigurationError, or TraitError if it is of the wrong kind; the trait then
-    keeps the one it had. Alternatives are kept by their shortest names.
-    """
-
-    decision_timeout_s = traitlets.Float(20.0)
-    runs = traitlets.Int(40)
-    seed = traitlets.Int(7)
-    alternatives = traitlets.Tuple(("A", "B", "C", "D"))
-    deadline_propagation = traitlets.Enum(PROPAGATION_LEVELS, "own")
-    router_injection = traitlets.Bool(False)
-    latency_profile = traitlets.Unicode("heavy_tail/3")
-    fault = traitlets.Unicode("none")
-    stops_on_disconnect = traitlets.Bool(True)
-    clock = traitlets.Enum(CLOCKS, "virtual")
-    workload = traitlets.Unicode("supervisor")
-
-    def __init__(self, choice: PanelChoice) -> None:
-        super().__init__()
-        self._corpus = choice.corpus
-        for name in SETTINGS:
-            setattr(self, name, getattr(choice, name))
-
-    @property
-    def choice(self) -> PanelChoice:
-        """The current settings of the panel."""
-        return PanelChoice(corpus=self._corpus, **{name: getattr(self, name) for name in SETTINGS})
-
-    @traitlets.validate("decision_timeout_s")
-    def _check_timeout(self, proposal: Any) -> float:
-        seconds = require_seconds("decision_timeout_s", proposal["value"])
-        if not LEAST_TIMEOUT_S <= seconds <= MOST_TIMEOUT_S:
-            raise ConfigurationError(
-                f"decision_timeout_s must be between {LEAST_TIMEOUT_S:g} and {MOST_TIMEOUT_S:g} s, not {seconds:g}"
-            )
-        return seconds
-
-    @traitlets.validate("runs")
-    def _check_runs(self, proposal: Any) -> int:
-        if not 1 <= proposal["value"] <= MOST_RUNS:
-            raise ConfigurationError(f"runs must be between 1 and {MOST_RUNS}, not {proposal['value']}")
-        return int(proposal["value"])
-
-    @traitlets.validate("seed")
-    def _check_seed(self, proposal: Any) -> int:
-        if not 0 <= proposal["value"] <= MOST_SEED:
-            raise ConfigurationError(f"seed must be between 0 and {MOST_SEED}, not {proposal['value']}")
-        return int(proposal["value"])
-
-    @traitlets.validate("alternatives")
-    def _check_alternatives(self, proposal: Any) -> tuple[str, ...]:
-        names = tuple(_shortest(name) for name in proposal["value"])
-        if not names:
-            raise ConfigurationError("alternatives must name at least one, such as ('A', 'B')")
-        if len(set(names)) < len(names):
-            raise ConfigurationError("alternatives names one twice; name each once")
-        return names
-
-    @traitlets.validate("latency_profile", "workload", "fault")
-    def _check_name(self, proposal: Any) -> str:
-        checks: Mapping[str, Callable[[str], object]]
-        checks = {
-            "latency_profile": LatencyProfile.named,
-            "workload": workload_kind,
-            "fault": Fault.parse,
-        }
-        checks[proposal["trait"].name](proposal["value"])
-        return str(proposal["value"])
 
 
 def _shortest(name: str) -> str:

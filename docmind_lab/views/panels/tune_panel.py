@@ -1,9 +1,11 @@
 """`tune()`: a panel that measures its settings as the controls move.
 
-panel = dl.tune(decision_timeout_s=20, runs=40)
+panel = dl.tune(dl.graph("my_app:graph", "inputs.jsonl"), 20)
 panel.decision_timeout_s = 8          # as if the slider had been moved
 study = panel.wait()                  # the study on screen, once all of its runs are done
 print(panel.code)                     # the Python that makes the same study
+
+What a page shows is state: traits, which panel.js draws. A page sends messages, and changes no trait itself.
 """
 
 from __future__ import annotations
@@ -12,29 +14,24 @@ import math
 import threading
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
-import ipywidgets as widgets
+import anywidget
 import traitlets
 
+from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.keywords import answers_wrong_names
-from docmind_lab.core.randomness import run_seed
-from docmind_lab.core.server_behaviour import GOES_ON
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Workers
-from docmind_lab.experiments.system_options import DocMind, LabSystem
+from docmind_lab.experiments.comparison.comparison import DEFAULT_SEED
 from docmind_lab.experiments.world_options import World
 from docmind_lab.findings.study import Study
-from docmind_lab.systems.base.corpus import HANDBOOK
-from docmind_lab.systems.kinds import workload_kind
-from docmind_lab.views.panels import page
-from docmind_lab.views.panels.engine import Engine, KnownRuns, warm_processes
-from docmind_lab.views.panels.newest import Newest
-from docmind_lab.views.panels.panel_controls import Controls
-from docmind_lab.views.panels.panel_run import PanelRun, needs_run, request_in_words, status_of
-from docmind_lab.views.panels.panel_settings import SETTINGS, ChoiceTraits, PanelChoice, PropagationLevel
-from docmind_lab.views.panels.study_tabs import StudyTabs
+from docmind_lab.views.panels.engine import Engine, Newest, warm_processes
+from docmind_lab.views.panels.page import MOST_LATE_WORK, VIEWS, view_html
+from docmind_lab.views.panels.panel_run import PanelRun, changes, needs_run, request_in_words, status_of
+from docmind_lab.views.panels.panel_settings import SETTINGS, SUFFIXES, PanelChoice, PropagationLevel
 
 # Drawing takes as long as some runs: it rests five times as long as it took, so that frames do not cost the runs that
 # they wait for. And nobody looks more often than a few times a second.
@@ -42,77 +39,84 @@ _FRAME_EVERY_S: Final = 0.35
 _REST: Final = 5.0
 # A screen reader reads a status to its end; a new one every half second would never be heard.
 _SAY_EVERY_S: Final = 2.0
+_SHOWN: Final = {"sync": True}
 
 
-class TunePanel(ChoiceTraits):
-    """The panel that `tune` returns. Its settings are traits, tied to its controls; see `ChoiceTraits`.
+class TunePanel(anywidget.AnyWidget):
+    """The panel that `tune` returns. Its settings are traits, tied to its controls.
 
     In virtual time a change of a setting is measured at once, the newest only; on the wall clock when `run` is called.
+    A value that cannot be used raises ConfigurationError, or TraitError if it is of the wrong kind, and the trait then
+    keeps the one it had; what is typed in a page is answered beside its control.
 
     Args:
         choice: The settings to begin with.
         workers: A factory of the processes that compute the runs.
-        known: Runs that need not be computed again.
         settings: Those of the environment when left out.
         frame_every_s: Seconds between two drawings, at least.
 
     Attributes:
-        status: Status line of the panel; a trait.
-        running: Whether runs are under way; a trait.
+        status: Status line of the panel.
+        running: Whether runs are under way.
+        view: The view in front: "Timeline", "Completion", "Overrun" or "Table".
+        question: Number of the question whose timeline is shown; 0 is the one with the most work after its deadline.
+        error: What the runs requested last failed with; empty if they did not.
     """
 
-    status = traitlets.Unicode("")
-    running = traitlets.Bool(False)
+    _esm = Path(__file__).with_name("panel.js")
+    _css = Path(__file__).with_name("panel.css")
+
+    decision_timeout_s = traitlets.Float()
+    runs = traitlets.Int()
+    seed = traitlets.Int()
+    alternatives = traitlets.Tuple()
+    deadline_propagation = traitlets.Enum(("own", *SUFFIXES))
+    router_injection = traitlets.Bool()
+    latency_profile = traitlets.Unicode()
+    fault = traitlets.Unicode()
+    server = traitlets.Unicode()
+    clock = traitlets.Enum(CLOCKS)
+
+    view = traitlets.Enum(VIEWS, VIEWS[0]).tag(**_SHOWN)
+    question = traitlets.Int(1, min=MOST_LATE_WORK).tag(**_SHOWN)
+    narrow = traitlets.Bool(False)
+
+    form = traitlets.Dict().tag(**_SHOWN)
+    status = traitlets.Unicode("").tag(**_SHOWN)
+    error = traitlets.Unicode("").tag(**_SHOWN)
+    running = traitlets.Bool(False).tag(**_SHOWN)
+    progress = traitlets.Tuple(default_value=(0, 1)).tag(**_SHOWN)
+    page = traitlets.Unicode("").tag(**_SHOWN)
+    note = traitlets.Unicode("").tag(**_SHOWN)
+    code_shown = traitlets.Unicode("").tag(**_SHOWN)
 
     def __init__(
         self,
         choice: PanelChoice,
         *,
         workers: Callable[[], Workers] = warm_processes,
-        known: KnownRuns | None = None,
         settings: Settings | None = None,
         frame_every_s: float = _FRAME_EVERY_S,
     ) -> None:
-        super().__init__(choice)
+        self._choice, self._errors, self._heard = choice, dict[str, str](), ""
         self._screen = threading.RLock()
-        self._engine = Engine(self._show_progress, workers=workers, known=known, settings=settings)
+        self._engine = Engine(self._show_progress, workers=workers, settings=settings)
         self._painter = Newest(self._paint, "docmind-panel-frames")
         self._frame_every_s = frame_every_s
         self._hurry = threading.Event()
         self._paint_next_at = self._said_at = -math.inf
         self._sweep: PanelRun | None = None
         self._shown: PanelChoice | None = None
-        self.tabs = StudyTabs(self._repaint)
-        self.tabs.question_seed = choice.first_run_seed
-        self._build()
+        super().__init__(**{name: getattr(choice, name) for name in SETTINGS})
         self.observe(self._measure_change, list(SETTINGS))
+        self.observe(self._repaint, ["view", "question", "narrow"])
+        self.on_msg(self._answer)
         self._measure_change()
 
-    def _build(self) -> None:
-        self.controls = Controls(self, self._say)
-        self.run_button = widgets.Button(description="Run", icon="play", tooltip="Measure what the controls say")
-        self.stop_button = widgets.Button(description="Stop", icon="stop", disabled=True, tooltip="End within one run")
-        self.progress = widgets.IntProgress(min=0, max=1, value=0, layout={"width": "260px"})
-        self._copy = widgets.Button(description="Copy code", icon="copy", tooltip="Copy the Python of this study")
-        self._copy.add_class(page.COPY_CLASS)
-        self._code, self._status = widgets.HTML(), widgets.HTML()
-        self._code.add_class(page.CODE_CLASS)
-        self._status.add_class(page.STATUS_CLASS)
-        self.run_button.on_click(lambda _: self.run())
-        self.stop_button.on_click(lambda _: self.stop())
-        buttons = widgets.Box([self.run_button, self.stop_button, self.progress])
-        buttons.add_class("docmind-row")
-        parts = [
-            *page.style_and_script(),
-            *self.controls.rows(),
-            buttons,
-            self._status,
-            self.tabs.widget,
-            self._copy,
-            self._code,
-        ]
-        self.widget = widgets.VBox(parts)
-        self.widget.add_class(page.PANEL_CLASS)
+    @property
+    def choice(self) -> PanelChoice:
+        """The current settings of the panel."""
+        return self._choice
 
     @property
     def study(self) -> Study:
@@ -127,23 +131,21 @@ class TunePanel(ChoiceTraits):
     @property
     def code(self) -> str:
         """The Python code that makes this study, as it is once all of its runs are done."""
-        return (self.choice if self._sweep is None else self._sweep.choice).code()
+        return (self._choice if self._sweep is None else self._sweep.choice).code()
 
     def run(self) -> None:
         """Measure the current settings; on the wall clock nothing else does."""
-        choice = self.choice
         with self._screen:
+            choice = self._choice
             number = self._engine.request(choice)
             self._sweep = PanelRun(number, choice, self._engine.settings)
             self._paint_next_at = self._said_at = -math.inf
             # A painter that rests after a frame of the request before has something newer to draw soon.
             self._hurry.set()
-            self.running = True
-            self.stop_button.disabled = False
-            self.progress.value = 0
-            self._code.value = page.code_html(choice.code())
-            self._say(request_in_words(choice, self._shown))
-            self.tabs.mark(choice)
+            self.running, self.progress, self.error = True, (0, 1), ""
+            self.code_shown = choice.code()
+            self.status = request_in_words(choice, self._shown)
+            self._mark()
 
     def stop(self) -> None:
         """End the current runs within one run, and keep those that are done; does nothing when idle."""
@@ -170,21 +172,67 @@ class TunePanel(ChoiceTraits):
         self._hurry.set()
         with self._screen:
             self.running = False
-            self.stop_button.disabled = True
-            page.close_all(self.widget)
+            super().close()
+
+    @traitlets.validate(*SETTINGS)
+    def _check(self, proposal: Any) -> Any:
+        """Return the value of a setting if a comparison can be made with it. Raises: ConfigurationError."""
+        name = proposal["trait"].name
+        choice = self._choice.changed(name, proposal["value"])
+        if choice != self._choice:
+            choice.comparison(self._engine.settings)
+        self._choice = choice
+        return getattr(choice, name)
+
+    def _answer(self, _: Any, message: dict[str, Any], __: Any) -> None:
+        """Do what a page asks for: {"set": name, "to": value, "id": …}, or {"do": "run"}."""
+        if (do := message.get("do")) in ("run", "stop"):
+            (self.run if do == "run" else self.stop)()
+            return
+        name, value = message["set"], message["to"]
+        self._heard = message.get("id", "")
+        self._errors.pop(name, None)
+        try:
+            if name == "strikes":
+                self.fault = self._choice.changed(name, value).fault
+            elif name in (*SETTINGS, "view", "question", "narrow"):
+                setattr(self, name, tuple(value) if name == "alternatives" else value)
+        except ConfigurationError as error:
+            self._errors[name] = str(error)
+        except traitlets.TraitError:
+            # Of what a page sends, only a number can be of the wrong kind.
+            kind = "a number" if name == "decision_timeout_s" else "a whole number"
+            self._errors[name] = f"{name} must be {kind}, not {value!r}"
+        finally:
+            # A page waits for this before it shows another state.
+            self._show_controls()
 
     def _measure_change(self, change: Any = None) -> None:
-        """Measure the settings after a control has moved, or say why not."""
-        if change is not None and change.name == "seed" and self.tabs.question_seed == run_seed(change.old, 1):
-            self.tabs.question_seed = run_seed(change.new, 1)
+        """Measure the settings after one has changed, or say why not."""
+        if change is not None:
+            self._errors.pop(change.name, None)
+        self._show_controls()
         if self.clock == "virtual":
             self.run()
             return
         with self._screen:
             if not self.running:
-                self._code.value = page.code_html(self.code)
-                self._say(needs_run(self.choice))
-            self.tabs.mark(self.choice)
+                self.code_shown, self.status = self._choice.code(), needs_run(self._choice)
+            self._mark()
+
+    def _show_controls(self) -> None:
+        questions = ["most work after its deadline", *self._choice.questions()]
+        self.form = {
+            "heard": self._heard,
+            "controls": self._choice.controls(self._errors),
+            "views": VIEWS,
+            "questions": questions,
+        }
+
+    def _mark(self) -> None:
+        """Say what has been changed since what is on screen was measured."""
+        different = "" if self._shown is None else changes(self._shown, self._choice)
+        self.note = f"Below are the runs before: {different}." if different else ""
 
     def _show_progress(self, sweep: PanelRun) -> None:
         """Show a request's progress; called in the thread of the engine."""
@@ -192,14 +240,13 @@ class TunePanel(ChoiceTraits):
             if sweep.number != self._engine.number:
                 return
             self._sweep = sweep
-            self.progress.max = max(1, sweep.total)
-            self.progress.value = len(sweep.measured)
+            self.progress = (len(sweep.measured), max(1, sweep.total))
             is_over = sweep.state != "running"
             if is_over or time.monotonic() - self._said_at >= _SAY_EVERY_S:
                 self._said_at = time.monotonic()
-                self._say(status_of(sweep))
+                self.status = status_of(sweep)
             if is_over:
-                self.stop_button.disabled = True
+                self.error = "" if sweep.error is None else str(sweep.error)
                 # Last: whoever waits for it reads the status next, without waiting for this thread.
                 self.running = False
         if sweep.measured:
@@ -207,10 +254,8 @@ class TunePanel(ChoiceTraits):
         if is_over:
             self._hurry.set()
 
-    def _repaint(self) -> None:
-        """Redraw after another tab or question has come to the front."""
-        with self._screen:
-            self.tabs.mark(self.choice)
+    def _repaint(self, _: Any) -> None:
+        """Draw again for another view, question or width."""
         if self._sweep is not None and self._sweep.measured:
             self._paint_next_at = -math.inf
             self._painter.ask(self._sweep.number)
@@ -228,21 +273,15 @@ class TunePanel(ChoiceTraits):
                 sweep = self._sweep or sweep
         if not sweep.measured:
             return
-        view, began_at = self.tabs.view, time.monotonic()
-        content = self.tabs.draw(sweep.tables)
+        drawn, began_at = (self.view, self.question), time.monotonic()
+        page = view_html(self.view, sweep.tables, self.question, narrow=self.narrow)
         with self._screen:
             now = time.monotonic()
             self._paint_next_at = now + max(self._frame_every_s, _REST * (now - began_at))
-            if sweep.number == self._engine.number and view == self.tabs.view:
+            if sweep.number == self._engine.number and drawn == (self.view, self.question):
                 self._shown = sweep.choice
-                self.tabs.put(view, content, sweep.tables, sweep.choice)
-
-    def _say(self, text: str) -> None:
-        self.status = text
-        self._status.value = page.text_html(text)
-
-    def _repr_mimebundle_(self, **options: Any) -> Any:
-        return self.widget._repr_mimebundle_(**options)
+                self.page = page
+                self._mark()
 
     def __repr__(self) -> str:
         return f"TunePanel({self.status})"
@@ -250,55 +289,46 @@ class TunePanel(ChoiceTraits):
 
 @answers_wrong_names
 def tune(
-    system: LabSystem | None = None,
-    decision_timeout_s: float = 20.0,
+    system: Any = None,
+    decision_timeout_s: float | None = None,
     *,
-    alternatives: Sequence[str] = ("A", "B", "C", "D"),
+    alternatives: Sequence[str] | str | None = None,
     deadline_propagation: PropagationLevel = "own",
     world: World | None = None,
-    runs: int = 40,
-    seed: int = 7,
+    runs: int | None = None,
+    seed: int = DEFAULT_SEED,
     workers: Callable[[], Workers] = warm_processes,
 ) -> TunePanel:
     """Return a panel of controls and their results, measured in virtual time as the controls move.
 
         dl.tune()
-        dl.tune(dl.docmind(router_injection=True), 8, alternatives=("A", "B"), world=dl.World(faults="hang"))
+        dl.tune(dl.graph(my_graph, ["What does yield do?"]), 8)
+        dl.tune(dl.research(), alternatives=("A", "B"), world=dl.World(faults="hang"))
+
+    A program, which has no virtual time, is measured on the wall clock when Run is pressed. A graph object, which no
+    other process finds, is run in this process.
 
     Args:
-        system: One of the lab's systems, with its documents. None means DocMind.
-        decision_timeout_s: Seconds.
-        alternatives: Letters, levels or variants.
+        system: What is under the deadline: a `System`, such as dl.graph(…) or dl.research(), or a graph or a reference
+            to one. None means DocMind.
+        decision_timeout_s: Seconds. Defaults to that of the system.
+        alternatives: Letters, levels or variants. None means those of A, B, C and D that the system can have.
         deadline_propagation: "own" leaves it to the alternative; "on" and "off" set it for those that have the choice.
-        world: What it meets: latencies by the name of a profile, one fault, a server that stops or goes on, a clock.
-        runs: Number of runs of each alternative.
+        world: The simulated services that it meets.
+        runs: Number of runs of each alternative. Defaults to 40, on the wall clock to 8.
         seed: Keys the questions, latencies and faults.
         workers: A factory of the processes that compute the runs.
 
     Raises:
         ConfigurationError: A value cannot be used.
     """
-    system, world = system or DocMind(), world or World()
-    if not isinstance(system, LabSystem):
-        raise ConfigurationError(f"{system!r}: a panel is of the lab's own systems; sweep a graph of your own")
-    documents = str(getattr(system, "documents", HANDBOOK))
-    workload_kind(system.kind).cases(documents)
-    latencies = PanelChoice.latency_profile if world.latencies is None else world.latencies
-    for name, value in (("latencies", latencies), ("faults", world.faults or "none")):
-        if not isinstance(value, str):
-            raise ConfigurationError(f"{name}: a panel has one, by its name, not {value!r}")
-    choice = PanelChoice(
-        decision_timeout_s=decision_timeout_s,
+    choice = PanelChoice.of(
+        system,
+        decision_timeout_s,
+        alternatives=alternatives,
+        deadline_propagation=deadline_propagation,
+        world=world,
         runs=runs,
         seed=seed,
-        alternatives=tuple(alternatives),
-        deadline_propagation=deadline_propagation,
-        router_injection=bool(getattr(system, "router_injection", False)),
-        latency_profile=str(latencies),
-        fault=str(world.faults or "none"),
-        stops_on_disconnect=world.behaviour != GOES_ON,
-        clock=world.clock or "virtual",
-        corpus=documents,
-        workload=system.kind,
     )
     return TunePanel(choice, workers=workers)

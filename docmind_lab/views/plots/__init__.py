@@ -9,7 +9,9 @@
     dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.agreement(result)           how much later the same runs were on the wall clock than in virtual time
     dl.plots.cut_points(report.verdicts) where along a run a cut breaks something; report: of `crash_test`
+    dl.plots.nested_limits(report)       limits in force inside each other, by design and measured; of `timeouts`
     dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
+    dl.plots.false_kills(dog)            what a limit of calls kills, and how soon it notices a hang; dog: of `watchdog`
     dl.plots.save_figures(study, "out")  timeline.png and overrun.png
     dl.plots.save_png(plots.overrun(study, ax=plots.OFFSCREEN), "overrun.png")     without a display
 
@@ -28,10 +30,12 @@ from docmind_lab.views.plots.cuts import cut_frame, cut_points
 from docmind_lab.views.plots.files import save_figures, save_load_figures, save_study
 from docmind_lab.views.plots.frontiers import frontier, frontier_frame
 from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
+from docmind_lab.views.plots.limit_bars import nested_limits
 from docmind_lab.views.plots.look import COLOURS, OFFSCREEN, save_png
 from docmind_lab.views.plots.overruns import overrun, overrun_frame, overrun_summary
 from docmind_lab.views.plots.scorecards import scorecard_weights
 from docmind_lab.views.plots.timelines import lanes_frame, timeline, timeline_frame
+from docmind_lab.views.plots.watchdogs import false_kills, false_kills_frame
 from docmind_lab.views.plots.what_ifs import what_if_frontier
 
 __all__ = [
@@ -45,11 +49,14 @@ __all__ = [
     "completion_frame",
     "cut_frame",
     "cut_points",
+    "false_kills",
+    "false_kills_frame",
     "frontier",
     "frontier_frame",
     "goodput",
     "goodput_frame",
     "lanes_frame",
+    "nested_limits",
     "overrun",
     "overrun_frame",
     "overrun_summary",

@@ -25,7 +25,11 @@ def agreement_frame(result: Agreement) -> pd.DataFrame:
     later_percent (of the wall's completion), miss (another outcome), jitter (−0.5 to 0.5, fixed by the rank of the
     seed, so that one question lies at one height).
 
-    Raises: ConfigurationError when there is no such pair.
+    Args:
+        result: Of `docmind_lab.findings.agreement.agreement`.
+
+    Raises:
+        ConfigurationError: There is no such pair.
     """
     frame = result.pairs.dropna(subset="later_s").reset_index(drop=True)
     if frame.empty:
@@ -42,7 +46,11 @@ def agreement(result: Agreement, *, ax: look.Canvas = None) -> Axes:
 
     Points are pairs of runs, hollow where the outcome was another one; the upright line is their median. The dotted
     lines are what the mean error may be. The scale is linear up to there and logarithmic beyond.
-    Raises: ConfigurationError as `agreement_frame`.
+
+    Other parameters are those of `agreement_frame`, and so are the errors.
+
+    Args:
+        ax: Axes to draw on; None makes a figure, `OFFSCREEN` one without a display.
     """
     points = agreement_frame(result)
     groups = int(points["group"].nunique())

@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator
 
 from docmind_lab.statistics.completion_curves import completion_curves
-from docmind_lab.tables.conditions import with_arms
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots import look
 
@@ -29,9 +28,13 @@ def completion_frame(study: StudyTables) -> pd.DataFrame:
     was cut, at the deadline or later: the share is answered / runs up to the deadline, and a curve ends at the horizon
     or where the last runs of its arm were cut.
 
-    Raises: ConfigurationError for no runs, or several decision timeouts or other conditions, naming the column.
+    Args:
+        study: A study, or any object with the frames `runs`, `calls` and `events`.
+
+    Raises:
+        ConfigurationError: No runs, or several decision timeouts or other conditions; the message names the column.
     """
-    runs = with_arms(look.comparable(study.runs))
+    runs = look.comparable(study.runs)
     of_arm = runs.groupby("arm", observed=True).agg(alternative=("alternative", "first"), runs=("run_id", "size"))
     frame = completion_curves(runs)
     frame["answered"] = frame.groupby("arm", observed=True)["events"].cumsum()
@@ -46,7 +49,11 @@ def completion(study: StudyTables, *, ax: look.Canvas = None) -> Axes:
 
     All runs are in the denominator, so a curve ends where answers end, not at 100 %. Bands are 95 % pointwise; where
     several coincide one is drawn, in the colour of the first. Ticks below 0 % are the instants of the answers.
-    Raises: ConfigurationError as `completion_frame`.
+
+    Other parameters are those of `completion_frame`, and so are the errors.
+
+    Args:
+        ax: Axes to draw on; None makes a figure, `OFFSCREEN` one without a display.
     """
     frame = completion_frame(study)
     deadline_s = float(study.runs["decision_timeout_s"].iloc[0])

@@ -22,7 +22,14 @@ from docmind_lab.views.plots.timelines import timeline
 def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
     """Write goodput.png and abandoned.png of a load study, and return their paths.
 
-    The latter is left out where the provider has no limit of slots. Raises: OSError when it cannot write.
+    The latter is left out where the provider has no limit of slots.
+
+    Args:
+        study: A load study, of `run_load`.
+        directory: Folder of the files, which is made if need be.
+
+    Raises:
+        OSError: A file cannot be written.
     """
     figures = {"goodput.png": goodput(study, ax=OFFSCREEN)}
     if not study.replicates()["abandoned_share"].isna().all():
@@ -48,8 +55,15 @@ def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple
     """Write timeline.png (the question with the most late work) and overrun.png, and return their paths.
 
     Both are drawn before either is written, and each appears whole or not at all: a temporary file beside it is
-    renamed. The directory is made if need be.
-    Raises: ConfigurationError when the study has no runs or several decision timeouts; OSError when it cannot write.
+    renamed.
+
+    Args:
+        study: A study, or any object with the frames `runs`, `calls` and `events`.
+        directory: Folder of the files, which is made if need be.
+
+    Raises:
+        ConfigurationError: The study has no runs, or several decision timeouts.
+        OSError: A file cannot be written.
     """
     return _save(
         {"timeline.png": timeline(study, ax=OFFSCREEN), "overrun.png": overrun(study, ax=OFFSCREEN)}, directory
@@ -66,7 +80,12 @@ def _save(figures: Mapping[str, Axes], directory: str | os.PathLike[str]) -> tup
 def save_study(study: Study, directory: str | os.PathLike[str]) -> Path:
     """Write runs, calls and events (.parquet), manifest.json, timeline.png, overrun.png and summary.md.
 
-    Raises: ConfigurationError when the folder cannot be written or holds a study already.
+    Args:
+        study: A study.
+        directory: Folder of the files, which is made if need be.
+
+    Raises:
+        ConfigurationError: The folder cannot be written, or holds a study already.
     """
     folder = study.save(directory)
     save_figures(study, folder)

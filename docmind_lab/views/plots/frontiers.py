@@ -12,8 +12,8 @@ from matplotlib.lines import Line2D
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.statistics.shares import share_interval
-from docmind_lab.tables.conditions import varying, with_arms
+from docmind_lab.statistics.shares import wilson_bounds
+from docmind_lab.tables.conditions import require_one_condition, with_arms
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots import look
 
@@ -37,8 +37,13 @@ def frontier_frame(study: StudyTables, measure: str = "answered_in_time") -> pd.
     numbers from 0 to 1 varies no more than a share of the same size (Bhatia and Davis (2000), American Mathematical
     Monthly 107:353), and an interval of runs that are all alike keeps its width.
 
-    Raises: ConfigurationError for another measure, a single decision timeout, other conditions that vary (it names
-    the columns), or a measure that is not known for some run.
+    Args:
+        study: A study, or any object with the frames `runs`, `calls` and `events`.
+        measure: "answered_in_time" or another of the measures of a run.
+
+    Raises:
+        ConfigurationError: Another measure, a single decision timeout, other conditions that vary (the message names
+            the columns), or a measure that is not known for some run.
     """
     if measure not in MEASURES:
         raise ConfigurationError(f"measure must be one of {', '.join(MEASURES)}, not {measure!r}")
@@ -68,7 +73,11 @@ def frontier(
 
     Small points are runs (of recall: each run's own; of answers: in time above, not in time below). The scale of
     budgets is logarithmic, since it is ratios of budgets that matter; lines that coincide stand a little apart.
-    Raises: ConfigurationError as `frontier_frame`.
+
+    Other parameters are those of `frontier_frame`, and so are the errors.
+
+    Args:
+        ax: Axes to draw on; None makes a figure, `OFFSCREEN` one without a display.
     """
     frame = frontier_frame(study, measure)
     runs = _runs_of_sweep(study.runs)
@@ -81,9 +90,8 @@ def frontier(
         first = next(look.rows_of(of_arm))
         _draw_runs(ax, runs[runs["arm"] == first.arm], measure, place, aside)
         handles.append(_draw_line(ax, of_arm, first, place, aside))
-    budgets = sorted(frame[_TIMEOUT].unique())
     ax.set_xscale("log")
-    look.fixed_ticks(ax, budgets)
+    look.fixed_ticks(ax, sorted(frame[_TIMEOUT].unique()))
     look.percent_ticks(ax)
     ax.set_ylim(-0.06, 1.06)
     look.faint_grid(ax, "y")
@@ -91,28 +99,21 @@ def frontier(
     ax.set_ylabel(MEASURES[measure])
     look.legend_below(ax, handles, columns=3)
     look.note(ax, f"bars: {frame['method'].iloc[0]}", (1.0, 1.0), (0.0, 3.0), ha="right", va="bottom")
-    look.style(ax, "What a longer decision timeout buys", _context(runs, budgets))
+    look.style(ax, "What a longer decision timeout buys", look.context_of(runs))
     return ax
 
 
 def _runs_of_sweep(runs: pd.DataFrame) -> pd.DataFrame:
     if runs[_TIMEOUT].nunique() < 2:
         raise ConfigurationError(f"a frontier needs several values of {_TIMEOUT}: measure a sweep of them")
-    others = [column for column in varying(runs) if column != _TIMEOUT]
-    if others:
-        raise ConfigurationError(f"the runs have several values of {', '.join(others)}: keep those with one of each")
+    require_one_condition(runs, _TIMEOUT)
     return with_arms(runs)
 
 
 def _bounds(values: np.ndarray[Any, Any], measure: str) -> dict[str, Any]:
-    if measure == "answered_in_time":
-        result = share_interval(int(values.sum()), len(values))
-        return {"low": result.low, "high": result.high, "method": "95 % Wilson interval"}
-    # Wilson's interval for a share that is no whole number of runs.
-    mean, runs, z = float(values.mean()), len(values), float(stats.norm.ppf(0.975))
-    centre = (mean + z * z / (2 * runs)) / (1 + z * z / runs)
-    half = z * np.sqrt(mean * (1 - mean) / runs + (z / (2 * runs)) ** 2) / (1 + z * z / runs)
-    return {"low": centre - half, "high": centre + half, "method": "95 % Wilson interval, conservative for a mean"}
+    low, high = wilson_bounds(values.mean(), len(values), float(stats.norm.ppf(0.975)))
+    of_a_mean = "" if measure == "answered_in_time" else ", conservative for a mean"
+    return {"low": float(low), "high": float(high), "method": f"95 % Wilson interval{of_a_mean}"}
 
 
 def _draw_runs(ax: Axes, runs: pd.DataFrame, measure: str, place: int, aside: float) -> None:
@@ -141,9 +142,3 @@ def _draw_line(ax: Axes, of_arm: pd.DataFrame, first: Any, place: int, aside: fl
         gid=f"frontier:{place}",
     )
     return line
-
-
-def _context(runs: pd.DataFrame, budgets: list[float]) -> str:
-    several = ", ".join(f"{value:g}" for value in budgets)
-    alone = f"{runs.iloc[0]['decision_timeout_s']:g} s decision timeout"
-    return look.context_of(runs).replace(alone, f"decision timeouts of {several} s")

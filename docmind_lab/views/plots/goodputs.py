@@ -41,7 +41,12 @@ def goodput_frame(study: LoadMeasures, measure: str = "goodput_per_s") -> pd.Dat
     replicate), mean, low, high (over replicates; NaN for few of them), shown_at_per_s (where points and bars stand:
     offered_per_s, moved a little for each group so that equal ones can be told apart).
 
-    Raises: ConfigurationError for another measure, several kinds of arrivals, or a measure without any value.
+    Args:
+        study: A load study, of `run_load`.
+        measure: "goodput_per_s" or "abandoned_share".
+
+    Raises:
+        ConfigurationError: Another measure, several kinds of arrivals, or a measure without any value.
     """
     if measure not in _MEASURES:
         raise ConfigurationError(f"measure must be one of {', '.join(_MEASURES)}, not {measure!r}")
@@ -69,7 +74,12 @@ def goodput(study: LoadMeasures, *, ax: look.Canvas = None) -> Axes:
     """Plot goodput against offered load: a line for each arm through its means, and every replicate as a point.
 
     The dotted line is where every query that arrives is answered in time. Bars are 95 % intervals of the mean over
-    replicates (bounded mean). Raises: ConfigurationError as `goodput_frame`.
+    replicates (bounded mean).
+
+    Other parameters are those of `goodput_frame`, and so are the errors.
+
+    Args:
+        ax: Axes to draw on; None makes a figure, `OFFSCREEN` one without a display.
     """
     frame = goodput_frame(study)
     ax = look.axes_for(ax, 9.0, 5.2)
@@ -87,7 +97,12 @@ def goodput(study: LoadMeasures, *, ax: look.Canvas = None) -> Axes:
 def abandoned_share(study: LoadMeasures, *, ax: look.Canvas = None) -> Axes:
     """Plot the share of the provider's capacity spent on queries that were late or whose caller had left.
 
-    Lines, points and bars as in `goodput`. Raises: ConfigurationError as `goodput_frame`.
+    Lines, points and bars as in `goodput`.
+
+    Other parameters are those of `goodput_frame`, and so are the errors.
+
+    Args:
+        ax: Axes to draw on; None makes a figure, `OFFSCREEN` one without a display.
     """
     frame = goodput_frame(study, "abandoned_share")
     ax = look.axes_for(ax, 9.0, 4.6)

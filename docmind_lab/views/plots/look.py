@@ -7,9 +7,10 @@ would put dark text on a dark page. Text is always ink. Colour only repeats what
 from __future__ import annotations
 
 import io
+import math
 import os
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -24,10 +25,10 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator, PercentFormatter
 from matplotlib.transforms import ScaledTranslation
 
-from docmind_lab.core.alternative_catalogue import CATALOGUE, default_alternatives, label_of, rank_of
+from docmind_lab.core.alternative_catalogue import CATALOGUE, default_alternatives
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_bytes, write_or_refuse
-from docmind_lab.tables.conditions import CONDITION, budgets_in_words
+from docmind_lab.tables.conditions import conditions_in_words, require_one_condition, with_arms
 
 COLOURS: Final[Mapping[str, str]] = MappingProxyType({name: CATALOGUE[name].colour for name in default_alternatives()})
 """Colour of each alternative, safe for the colour-blind and the same in every figure."""
@@ -40,6 +41,8 @@ DASHES: Final = ("solid", "solid", (0, (6, 2)), (0, (4, 1.5, 1, 1.5)), (0, (2, 1
 
 _GOLDEN_RATIO: Final = 0.6180339887498949  # its multiples, modulo 1, never cluster
 _CONTEXT_CHARACTERS = 115  # about the width of the narrowest figure
+_PHONE_IN = 6.0  # a figure that is less wide has its words in more lines
+_CHARACTERS_PER_INCH: Final[Mapping[str, int]] = {"title": 6, "context": 9, "label": 8}
 _LEGEND_BELOW_IN = 0.48  # below tick labels and the label of the axis, whatever the height of the figure
 
 
@@ -57,24 +60,24 @@ def seconds_text(value_s: float) -> str:
     return f"{value_s:.3g} s"
 
 
-def spread(ranks: pd.Series[Any]) -> pd.Series[float]:
-    """Return a position from −0.5 to 0.5 for each rank 0, 1, …: neighbours lie apart, without randomness."""
-    return (ranks * _GOLDEN_RATIO + 0.5) % 1.0 - 0.5
-
-
 def spread_of_seeds(seeds: pd.Series[Any]) -> pd.Series[float]:
-    """Return `spread` by the rank of each seed, so that one question lies at one height in every row."""
-    return spread(seeds.rank(method="dense") - 1)
+    """Return a position from −0.5 to 0.5 by the rank of each seed: one question lies at one height in every row.
+
+    Neighbours lie apart, without randomness.
+    """
+    return ((seeds.rank(method="dense") - 1) * _GOLDEN_RATIO + 0.5) % 1.0 - 0.5
 
 
 @dataclass(frozen=True)
 class Offscreen:
     """Stands for axes on a new figure without pyplot: it needs no display, and no figure is left open.
 
-    least_height_in: inches; a figure that is lower is made this high.
+    least_height_in: inches; a figure that is lower is made this high. most_width_in: inches; a figure that is wider is
+    made this wide, with its words in more lines.
     """
 
     least_height_in: float = 0.0
+    most_width_in: float = math.inf
 
 
 Canvas = Axes | Offscreen | None
@@ -97,7 +100,8 @@ def axes_for(canvas: Canvas, width_in: float, height_in: float) -> Axes:
         figure, ax = plt.subplots(figsize=(width_in, height_in), layout="constrained")
         figure.set_facecolor(PAPER)
         return ax
-    figure = Figure(figsize=(width_in, max(height_in, canvas.least_height_in)), layout="constrained")
+    size = min(width_in, canvas.most_width_in), max(height_in, canvas.least_height_in)
+    figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure.subplots()
 
@@ -112,7 +116,12 @@ def png_of(ax: Axes, dots_per_inch: int = 150) -> bytes:
 
 
 def save_png(ax: Axes, path: str | os.PathLike[str]) -> Path:
-    """Write the figure of these axes to a PNG file and return its path. Raises: ConfigurationError if it cannot."""
+    """Write the figure of these axes to a PNG file and return its path. Raises: ConfigurationError if it cannot.
+
+    Args:
+        ax: The axes of the figure.
+        path: The file.
+    """
     return write_or_refuse(Path(path), as_bytes(png_of(ax)))
 
 
@@ -134,13 +143,32 @@ def style(ax: Axes, title: str, context: str) -> None:
         spine.set_edgecolor(RULE)
     ax.tick_params(which="both", color=RULE, labelcolor=INK, labelsize=SMALL_PT)
     for axis in (ax.xaxis, ax.yaxis):
+        axis.label.set_text("\n".join(in_lines(ax, axis.label.get_text(), "label")))
         axis.label.set_color(INK)
         axis.label.set_fontsize(TEXT_PT)
     # Three lines stand on the upper edge of the axes: labels of lines within it, the context, the title.
-    lines = textwrap.wrap(context, _CONTEXT_CHARACTERS)
+    lines = in_lines(ax, context, "context", _CONTEXT_CHARACTERS)
     pad = 29 + (len(lines) - 1) * 1.5 * TEXT_PT
-    ax.set_title(title, loc="left", fontsize=TITLE_PT, fontweight="bold", color=INK, pad=pad)
+    ax.set_title(
+        "\n".join(in_lines(ax, title, "title")), loc="left", fontsize=TITLE_PT, fontweight="bold", color=INK, pad=pad
+    )
     note(ax, "\n".join(lines), (0.0, 1.0), (0.0, 16.0), fontsize=TEXT_PT, va="bottom")
+
+
+def in_lines(ax: Axes, text: str, kind: str, most: int | None = None) -> list[str]:
+    """Return a text in lines that a narrow figure has room for.
+
+    kind: what it is. most: characters of a line elsewhere; None for the text as it is.
+    """
+    if (width_in := _width_of(ax)) < _PHONE_IN:
+        most = int(_CHARACTERS_PER_INCH[kind] * width_in)
+    return [text] if most is None else textwrap.wrap(text, most)
+
+
+def _width_of(ax: Axes) -> float:
+    """Return the width of the figure of these axes in inches."""
+    figure = ax.get_figure(root=True)
+    return math.inf if figure is None else figure.get_figwidth()
 
 
 def note(
@@ -233,13 +261,17 @@ def deadline_line(ax: Axes, deadline_s: float) -> None:
 def legend_below(ax: Axes, handles: Iterable[Artist], columns: int) -> None:
     """Draw a legend under the axes, clear of the data and of the axis label."""
     figure = ax.figure
+    keys: Sequence[Any] = list(handles)
+    below_in = _LEGEND_BELOW_IN + 0.15 * (len(in_lines(ax, ax.xaxis.label.get_text(), "label")) - 1)
+    for key in keys:
+        key.set_label("\n".join(in_lines(ax, str(key.get_label()), "label")))
     ax.legend(
-        handles=list(handles),
+        handles=keys,
         loc="upper left",
         bbox_to_anchor=(0.0, 0.0),
-        bbox_transform=ax.transAxes + ScaledTranslation(0.0, -_LEGEND_BELOW_IN, figure.dpi_scale_trans),
+        bbox_transform=ax.transAxes + ScaledTranslation(0.0, -below_in, figure.dpi_scale_trans),
         borderaxespad=0.0,
-        ncols=columns,
+        ncols=1 if _width_of(ax) < _PHONE_IN else columns,
         fontsize=SMALL_PT,
         frameon=False,
         labelcolor=INK,
@@ -249,50 +281,25 @@ def legend_below(ax: Axes, handles: Iterable[Artist], columns: int) -> None:
 
 
 def comparable(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the runs in the order of every figure, with columns `group` (0, 1, …) and `label`.
+    """Return the runs in the order of every figure, with columns `arm`, `group` (0, 1, …) and `label`.
 
-    Raises: ConfigurationError when there are none, or when they were made under more than one decision timeout,
-    horizon, workload, latency profile, fault, clock or second budget; it names the column and its values.
+    Raises: ConfigurationError when there are none, or when they are of several conditions; it names the columns.
     """
     if runs.empty:
         raise ConfigurationError("runs is empty: there is nothing to draw; measure some runs first")
     # A median over two decision timeouts, or two faults, is of neither.
-    for column in CONDITION:
-        values = sorted(set(runs[column].tolist()))
-        if len(values) > 1:
-            shown = ", ".join(str(value) for value in values)
-            raise ConfigurationError(
-                f"the runs have several values of {column} ({shown}), and one picture has room for one: "
-                f"keep the runs with one {column}"
-            )
-    plain = runs.astype({"alternative": "str", "alternative_options": "str"})
-    plain["rank"] = [rank_of(name) for name in plain["alternative"]]
-    plain["variant"] = plain["alternative_options"] != "{}"  # behind the alternative as it comes
-    keys = ["rank", "alternative", "variant", "alternative_options"]
-    ordered = plain.sort_values([*keys, "seed", "run_id"], ignore_index=True)
-    ordered["group"] = ordered.groupby(keys, sort=True).ngroup().astype("int64")
-    names = zip(ordered["alternative"], ordered["alternative_options"], strict=True)
-    ordered["label"] = [label_of(name, options) for name, options in names]
-    return ordered.drop(columns=["rank", "variant"])
+    require_one_condition(runs)
+    ordered = with_arms(runs).sort_values(["arm", "seed", "run_id"], ignore_index=True)
+    ordered = ordered.astype({"alternative": "str", "alternative_options": "str"})
+    return ordered.assign(group=ordered["arm"].cat.codes.astype("int64"), label=ordered["arm"].astype("str"))
 
 
 def context_of(runs: pd.DataFrame) -> str:
-    """Describe the runs in a line: timeout, budgets, question or their number, latencies, faults, clock."""
-    first = runs.iloc[0]
+    """Describe the runs in a line: what ran, the timeouts, the question or their number, and their other conditions."""
     seeds = runs["seed"].nunique()
-    questions = f"question {first['question_id']} (seed {first['seed']})" if seeds == 1 else f"{seeds} questions"
-    latencies = f"{first['latency_profile']} latencies" if first["latency_profile"] else "live services"
-    fault = "no faults" if first["fault"] in ("", "none") else f"fault {first['fault']}"
-    parts = (
-        first["workload"],
-        f"{first['decision_timeout_s']:g} s decision timeout",
-        *budgets_in_words(runs),
-        questions,
-        latencies,
-        fault,
-        f"{first['clock']} clock",
-    )
-    return " · ".join(str(part) for part in parts)
+    questions = f"question {runs['question_id'].iloc[0]}" if seeds == 1 else f"{seeds} questions"
+    timeouts, *conditions = conditions_in_words(runs)
+    return " · ".join([str(runs["workload"].iloc[0]), timeouts, questions, *conditions])
 
 
 def rows_of(frame: pd.DataFrame) -> Iterator[Any]:

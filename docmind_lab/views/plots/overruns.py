@@ -22,11 +22,15 @@ _LEAST_S: Final = 0.001
 def overrun_frame(study: StudyTables) -> pd.DataFrame:
     """Return the points of the plot: two rows per run, one for each overrun.
 
-    Columns: group (0, 1, … of alternative and options), label, alternative, run_id, seed, overrun (caller | work),
+    Columns: group (0, 1, … of arms), label, alternative, run_id, seed, overrun (caller | work),
     overrun_s (0 in time), lower_bound (caller: no answer by the horizon; work: still busy then; overrun_s is then that
     of the horizon), jitter (−0.5 to 0.5, fixed by the rank of the seed, so that one question lies at one height).
 
-    Raises: ConfigurationError for no runs, or several decision timeouts or other conditions, naming the column.
+    Args:
+        study: A study, or any object with the frames `runs`, `calls` and `events`.
+
+    Raises:
+        ConfigurationError: No runs, or several decision timeouts or other conditions; the message names the column.
     """
     runs = look.comparable(study.runs)
     at_horizon_s = runs["horizon_s"] - runs["decision_timeout_s"]
@@ -51,6 +55,9 @@ def overrun_summary(frame: pd.DataFrame) -> pd.DataFrame:
     many of those only show a lower bound), and of those past it median_s, low_s and high_s (least and greatest, not a
     confidence interval; NaN for none) and median_is_lower_bound. Lower bounds count with the horizon, where they are
     the greatest there can be, so a median is exact unless they are half of the runs past the deadline or more.
+
+    Args:
+        frame: Of `overrun_frame`.
     """
     keys = ["group", "label", "alternative", "overrun"]
     rows = []
@@ -76,7 +83,11 @@ def overrun(study: StudyTables, *, ax: look.Canvas = None) -> Axes:
     Points are runs; the upright line is the median of those past the deadline, the whisker their range. Runs without
     an answer by the horizon, and work that was still going on, are triangles at the horizon that point to where they
     would be; a text counts them. The scale is linear up to the least overrun and logarithmic above.
-    Raises: ConfigurationError as `overrun_frame`.
+
+    Other parameters are those of `overrun_frame`, and so are the errors.
+
+    Args:
+        ax: Axes to draw on; None makes a figure, `OFFSCREEN` one without a display.
     """
     points = overrun_frame(study)
     summary = overrun_summary(points)

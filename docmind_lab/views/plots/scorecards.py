@@ -31,6 +31,10 @@ def scorecard_weights(card: Scorecard, *, ax: look.Canvas = None) -> Axes:
 
     At a corner one criterion has all of the weight, on the side opposite none. The star is at the weights of the
     record. The legend says how much of the triangle is whose.
+
+    Args:
+        card: Of `findings.scorecard`.
+        ax: Axes to draw on; None makes a figure, `OFFSCREEN` one without a display.
     """
     frame, criteria = card.weight_map[card.weight_map["perf"] == "measured"], list(card.table.criteria)
     ax = look.axes_for(ax, 8.6, 7.2)

@@ -28,10 +28,14 @@ def lanes_frame(study: StudyTables, seed: int | None = None) -> pd.DataFrame:
 
     Columns: lane (0, 1, …), label, run_id, alternative, seed, outcome, deadline_s, horizon_s, returned_at_s (NaN: no
     answer by the horizon), quiescent_at_s, work_censored, note (outcome and overruns in words).
-    seed: of the question; by default the one with the most server work after the deadline, the least of equals.
 
-    Raises: ConfigurationError for a seed that is not there, naming those that are, and for runs that do not belong in
-    one picture.
+    Args:
+        study: A study, or any object with the frames `runs`, `calls` and `events`.
+        seed: Of the question; None for the one with the most server work after the deadline, the least of equals.
+
+    Raises:
+        ConfigurationError: The seed is not there (the message names those that are), or the runs do not belong in one
+            picture.
     """
     runs = _select_runs(study.runs, seed)
     lanes = look.comparable(runs).rename(columns={"decision_timeout_s": "deadline_s"})
@@ -50,7 +54,8 @@ def timeline_frame(study: StudyTables, seed: int | None = None) -> pd.DataFrame:
     mark (call: a client's call; late, abandoned: the part of a server's work after the deadline with the caller still
     waiting, and after the caller's return; refused); begun_at_s, ended_at_s; open (not ended by the horizon, and drawn
     up to it); sublane, sublanes (calls of one role at the same time share its row).
-    Parameters and errors as for `lanes_frame`.
+
+    The parameters are those of `lanes_frame`, and so are the errors.
     """
     lanes = lanes_frame(study, seed)
     calls = study.calls[study.calls["run_id"].isin(lanes["run_id"])]
@@ -162,16 +167,17 @@ _LEGEND_WORDS: Final = {
 def timeline(study: StudyTables, *, seed: int | None = None, ax: look.Canvas = None) -> Axes:
     """Plot every call of one question: a lane for each alternative, a row for each role, seconds across.
 
-        timeline(study)                     the question with the most work after its deadline
-        timeline(study, seed=7)             another one
-
     Hatched: what a server still did after the deadline or after the caller's return. Without a server's log (a live
     endpoint) there is nothing to hatch, and the lane says so.
-    Raises: ConfigurationError as `lanes_frame`.
+
+    Other parameters are those of `lanes_frame`, and so are the errors.
+
+    Args:
+        ax: Axes to draw on; None makes a figure, `OFFSCREEN` one without a display.
     """
     lanes, bars = lanes_frame(study, seed), timeline_frame(study, seed)
     roles = [str(role) for role in bars["role"].cat.categories]
-    height = _lane_rows(len(roles))
+    height = max(_LEAST_ROWS, _HEADER + len(roles) + _FOOTER)
     # At this height rows of 8 pt text do not touch.
     ax = look.axes_for(ax, 10.0, 1.9 + 0.145 * len(lanes) * height)
     for lane in look.rows_of(lanes):
@@ -191,10 +197,6 @@ def timeline(study: StudyTables, *, seed: int | None = None, ax: look.Canvas = N
         ax, "One question under each way to enforce its deadline" if len(lanes) > 1 else alone, look.context_of(runs)
     )
     return ax
-
-
-def _lane_rows(roles: int) -> float:
-    return max(_LEAST_ROWS, _HEADER + roles + _FOOTER)
 
 
 def _draw_lane(ax: Axes, lane: Any, height: float) -> None:

@@ -3,16 +3,13 @@
     report = build_report(study)         # sections of words, tables and figures
     write_report(report, "report.html")
 
-report_model.py    what a report consists of
 build.py           the report of a study: which sections it has
-sections.py        the sections of words
 report_tables.py   arms with intervals, differences, and the numbers behind figures
 figures.py         figures as images
-report_html.py     the page
+report_page.py     what a report consists of, and the page of it
 """
 
 from docmind_lab.views.reports.build import build_report
-from docmind_lab.views.reports.report_html import write_report
-from docmind_lab.views.reports.report_model import Report
+from docmind_lab.views.reports.report_page import Report, write_report
 
 __all__ = ["Report", "build_report", "write_report"]

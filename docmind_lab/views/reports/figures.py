@@ -17,7 +17,7 @@ from docmind_lab.tables.frames import StudyTables, Tables
 from docmind_lab.views import plots
 from docmind_lab.views.plots.frontiers import MEASURES, frontier, frontier_frame
 from docmind_lab.views.plots.look import ON_A_PAGE, Canvas, png_of
-from docmind_lab.views.reports.report_model import Figure, Table
+from docmind_lab.views.reports.report_page import Figure, Table
 from docmind_lab.views.reports.report_tables import table_of
 
 MOST_CONDITIONS = 4
@@ -114,12 +114,13 @@ def timeline_of(study: StudyTables, where: str = "", seed: int | None = None) ->
     if bars.empty:
         raise ConfigurationError("calls has no rows of these runs: there is nothing to draw")
     text = "; ".join(f"{one_line(row['label'])}: {', '.join(row['note'].splitlines())}" for _, row in lanes.iterrows())
+    question = study.runs.set_index("run_id")["question_id"][lanes["run_id"].iloc[0]]
     return Drawing(
         f"The question with the most work after its deadline{where}",
-        f"Timeline of the calls of the question of seed {lanes['seed'].iloc[0]}, a lane for each arm, a row for each "
-        f"role, with what went on past the deadline. {text}.",
+        f"Timeline of the calls of question {question}, a lane for each arm, a row for each role, with what went on "
+        f"past the deadline. {text}.",
         lambda ax: plots.timeline(study, seed=seed, ax=ax),
-        (table_of("The lanes", lanes.drop(columns=["seed", "note"])), table_of("The bars", bars)),
+        (table_of("The lanes", lanes.drop(columns=["seed", "run_id", "note"])), table_of("The bars", bars)),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from docmind_lab.core.text import level, number, one_line, p_text, percent, with_interval
+from docmind_lab.core.text import heading, level, number, one_line, p_text, percent, with_interval
 from docmind_lab.findings.criteria import overran
 from docmind_lab.findings.endings import ended_by_budget
 from docmind_lab.statistics.differences import column_values
@@ -18,7 +18,7 @@ from docmind_lab.statistics.restricted_means import restricted_means
 from docmind_lab.statistics.sample_size import TooFewRuns, gated_quantile
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.conditions import by_condition, in_words, with_arms
-from docmind_lab.views.reports.report_model import Table
+from docmind_lab.views.reports.report_page import Table
 
 MOST_ROWS: Final = 400
 """Longer tables are not on the page: they are in the Parquet files of the study."""
@@ -26,7 +26,6 @@ MOST_ROWS: Final = 400
 # Of use to whoever draws only: the number of an arm, its level beside its label, places within a lane.
 _NOT_SHOWN: Final = frozenset({"group", "alternative", "sublane", "sublanes", "call_id", "run_id", "lane"})
 _NAMES: Final = ("label", "arm", "option", "perf", "role")
-_ENDINGS: Final = {"_at_s": " at (s)", "_s": " (s)", "_per_s": " (1/s)", "_percent": " (%)"}
 
 
 def table_of(caption: str, frame: pd.DataFrame) -> Table:
@@ -48,14 +47,6 @@ def table_of(caption: str, frame: pd.DataFrame) -> Table:
     return Table(caption, shown, left=frozenset(heading(name) for name in words))
 
 
-def heading(name: str) -> str:
-    """Return the name of a column in words, its unit in brackets."""
-    for ending, unit in _ENDINGS.items():
-        if name.endswith(ending):
-            return f"{name.removesuffix(ending).replace('_', ' ')}{unit}"
-    return "arm" if name == "label" else name.replace("_", " ")
-
-
 def _cell(value: Any) -> str:
     if isinstance(value, bool | np.bool_):
         return "yes" if value else "no"
@@ -74,13 +65,14 @@ def _four_digits(value: float) -> str:
 
 
 _CONFIDENCE, _RESAMPLES, _SEED = 0.95, 4999, 0
-_MEANS: Final = ("busy_after_deadline_s", "tokens_after_deadline", "source_recall")
-_DIGITS: Final = {"busy_after_deadline_s": 2, "tokens_after_deadline": 0, "source_recall": 2}
-_HEADINGS: Final = {
-    "busy_after_deadline_s": "late server seconds per run",
-    "tokens_after_deadline": "late tokens per run",
-    "source_recall": "source recall",
+_MEANS: Final = {
+    "busy_after_deadline_s": ("late server seconds per run", 2),
+    "tokens_after_deadline": ("late tokens per run", 0),
+    "source_recall": ("source recall", 2),
 }
+"""Column of runs → its heading, and the digits of its mean."""
+
+_OVERRUN_P90, _BY_BUDGET = "caller overrun p90 (s)", "ended by a budget"
 _UNITS: Final = {
     "answered_in_time": ("answered in time (% of runs)", 100.0, 0),
     "time_to_answer_s": ("time to an answer, up to the deadline (s)", 1.0, 2),
@@ -92,99 +84,76 @@ _UNITS: Final = {
 
 def arms_tables(runs: pd.DataFrame, apart: Sequence[str], most: int) -> list[Table]:
     """Return the measures of each arm: a table for each condition, or one for all if there are more than `most`."""
-    frames = [_arms_of(group, {name: condition[name] for name in apart}) for condition, group in by_condition(runs)]
-    if len(frames) > most:
-        together = pd.concat(frames, ignore_index=True)
-        return [Table("Every arm in every condition", _arms_shown(together, apart), is_main=True)]
+    groups = list(by_condition(runs))
+    if len(groups) > most:
+        rows = [row for condition, group in groups for row in _arms_of(group, condition, apart)]
+        return [_arms_table("Every arm in every condition", rows)]
     tables = []
-    for frame in frames:
-        where = in_words(frame.iloc[0], apart)
-        tables.append(Table(f"Every arm{where and f', {where}'}", _arms_shown(frame, ()), is_main=True))
+    for condition, group in groups:
+        words = in_words(condition, apart)
+        tables.append(_arms_table(f"Every arm{words and f', {words}'}", _arms_of(group, condition, ())))
     return tables
 
 
-def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any]) -> pd.DataFrame:
-    """Return one row per arm; bounds are of 95 % intervals."""
+def _arms_table(caption: str, rows: list[dict[str, str]]) -> Table:
+    """Return the table of arms, without the columns that say nothing of any of them."""
+    shown = pd.DataFrame(rows)
+    empty = {_OVERRUN_P90: "–", _BY_BUDGET: "0"}
+    return Table(
+        caption, shown.drop(columns=[name for name in empty if (shown[name] == empty[name]).all()]), is_main=True
+    )
+
+
+def _arms_of(runs: pd.DataFrame, condition: Mapping[str, Any], apart: Sequence[str]) -> list[dict[str, str]]:
+    """Return a row for each arm; bounds are of 95 % intervals. apart: columns of the condition that are shown."""
     named = with_arms(runs)
-    means = restricted_means(named)
-    until = {str(row["arm"]): row for row in means.to_dict("records")}
-    rows = []
-    for arm, group in named.groupby("arm", observed=True, sort=True):
-        share = share_interval(int(group["answered_in_time"].sum()), len(group), _CONFIDENCE)
-        overrun_s = column_values(group, "caller_overrun_s")
-        high = gated_quantile(overrun_s, 0.9)
-        late = overran(group).to_numpy()
-        row: dict[str, Any] = {
-            **condition,
-            "arm": str(arm),
-            "runs": len(group),
-            "answered_in_time": int(group["answered_in_time"].sum()),
-            "share": share.estimate,
-            "share_low": share.low,
-            "share_high": share.high,
-            "unfinished": int((group["outcome"].astype("str") == "unfinished").sum()),
-            "ended_by_budget": int(ended_by_budget(group).sum()),
-        }
-        row |= {f"time_to_answer_{name}": until[str(arm)][name] for name in ("mean_s", "low_s", "high_s")}
-        row["overran"] = int(late.sum())
-        row["caller_overrun_median_s"] = float(np.median(overrun_s[late])) if late.any() else math.nan
-        row["caller_overrun_p90_s"] = math.nan if isinstance(high, TooFewRuns) else high.estimate
-        row["caller_overrun_worst_s"] = float(overrun_s.max())
-        for column in _MEANS:
-            row |= _mean(group, column)
-        rows.append(row)
-    return pd.DataFrame(rows)
+    until = {str(row["arm"]): row for row in restricted_means(named).to_dict("records")}
+    shown = {heading(name): _level(condition[name]) for name in apart}
+    return [
+        {"arm": one_line(str(arm)), **shown, **_measures(group, until[str(arm)])}
+        for arm, group in named.groupby("arm", observed=True, sort=True)
+    ]
 
 
-def _mean(group: pd.DataFrame, column: str) -> dict[str, float]:
-    names = (column, f"{column}_low", f"{column}_high")
-    values = group[column].to_numpy(dtype=np.float64)
+def _measures(runs: pd.DataFrame, until: Mapping[Any, Any]) -> dict[str, str]:
+    """Return what the runs of one arm did, by heading. until: their time until an answer."""
+    answered = int(runs["answered_in_time"].sum())
+    share = share_interval(answered, len(runs), _CONFIDENCE)
+    overrun_s = column_values(runs, "caller_overrun_s")
+    high = gated_quantile(overrun_s, 0.9)
+    return {
+        "runs": str(len(runs)),
+        "answered in time": f"{answered} · {percent(share.estimate)} [{percent(share.low)}, {percent(share.high)}]",
+        "time to an answer (s)": with_interval(until["mean_s"], until["low_s"], until["high_s"], 2),
+        "overran (median, worst s)": _overran(runs, overrun_s),
+        _OVERRUN_P90: number(math.nan if isinstance(high, TooFewRuns) else high.estimate, 3),
+        **{name: _mean(runs[column].to_numpy(dtype=np.float64), digits) for column, (name, digits) in _MEANS.items()},
+        _BY_BUDGET: str(ended_by_budget(runs).sum()),
+    }
+
+
+def _overran(runs: pd.DataFrame, overrun_s: np.ndarray[Any, Any]) -> str:
+    """Return how many callers were late and by how much; "≥" before the worst if a run never ended."""
+    late = overran(runs).to_numpy()
+    if not late.any():
+        return "0"
+    is_bound = (runs["outcome"].astype("str") == "unfinished").any()
+    worst = f"{'≥ ' if is_bound else ''}{number(float(overrun_s.max()), 2)}"
+    return f"{late.sum()} ({number(float(np.median(overrun_s[late])), 2)}, {worst})"
+
+
+def _mean(values: np.ndarray[Any, Any], digits: int) -> str:
+    """Return a mean with its interval; equal bounds mean that all runs are alike."""
     if np.isnan(values).any():
-        return dict.fromkeys(names, math.nan)
+        return with_interval(math.nan, math.nan, math.nan, digits)
     if len(values) < 2:
-        return dict(zip(names, (float(values[0]), math.nan, math.nan), strict=True))
+        return with_interval(float(values[0]), math.nan, math.nan, digits)
     result = studentised_interval((values,), _CONFIDENCE, _SEED, _RESAMPLES)
     # What is never negative has no mean below 0, whatever a studentised bound of few runs says.
     low = max(0.0, result.low) if (values >= 0).all() else result.low
-    return dict(zip(names, (result.estimate, low, result.high), strict=True))
-
-
-def _arms_shown(frame: pd.DataFrame, apart: Sequence[str]) -> pd.DataFrame:
-    columns: dict[str, list[str]] = {"arm": [one_line(arm) for arm in frame["arm"]]}
-    columns |= {heading(name): [_level(value) for value in frame[name]] for name in apart}
-    columns["runs"] = [str(runs) for runs in frame["runs"]]
-    rows = frame.to_dict("records")
-    columns["answered in time"] = [f"{row['answered_in_time']} · {_share_text(row)}" for row in rows]
-    columns["time to an answer (s)"] = [
-        with_interval(row["time_to_answer_mean_s"], row["time_to_answer_low_s"], row["time_to_answer_high_s"], 2)
-        for row in rows
-    ]
-    columns["overran (median, worst s)"] = [_overran(row) for row in rows]
-    if frame["caller_overrun_p90_s"].notna().any():
-        columns["caller overrun p90 (s)"] = [number(value, 3) for value in frame["caller_overrun_p90_s"]]
-    for column in _MEANS:
-        bounds = (frame[column], frame[f"{column}_low"], frame[f"{column}_high"])
-        columns[_HEADINGS[column]] = [_mean_text(*values, _DIGITS[column]) for values in zip(*bounds, strict=True)]
-    if frame["ended_by_budget"].any():
-        columns["ended by a budget"] = [str(count) for count in frame["ended_by_budget"]]
-    return pd.DataFrame(columns)
-
-
-def _share_text(row: Mapping[Any, Any]) -> str:
-    return f"{percent(row['share'])} [{percent(row['share_low'])}, {percent(row['share_high'])}]"
-
-
-def _overran(row: Mapping[Any, Any]) -> str:
-    """Return how many callers were late and by how much; "≥" before the worst if a run never ended."""
-    if not row["overran"]:
-        return "0"
-    worst = f"{'≥ ' if row['unfinished'] else ''}{number(row['caller_overrun_worst_s'], 2)}"
-    return f"{row['overran']} ({number(row['caller_overrun_median_s'], 2)}, {worst})"
-
-
-def _mean_text(value: float, low: float, high: float, digits: int) -> str:
-    """Format a mean with its interval; equal bounds mean that all runs are alike."""
-    return f"{number(value, digits)} (all alike)" if low == high else with_interval(value, low, high, digits)
+    if low == result.high:
+        return f"{number(result.estimate, digits)} (all alike)"
+    return with_interval(result.estimate, low, result.high, digits)
 
 
 def contrasts_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:

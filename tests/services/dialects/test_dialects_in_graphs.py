@@ -12,7 +12,7 @@ from dialect_clients import QUESTION, gemini
 from langchain_anthropic import ChatAnthropic
 from langchain_openai import AzureChatOpenAI, ChatOpenAI, OpenAIEmbeddings
 from langgraph.graph import MessagesState
-from own_runs import measured_on_the_wall, services, simulated
+from own_runs import simulated
 
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 
@@ -92,12 +92,3 @@ def test_embeddings_are_rows_of_retrieval() -> None:
     assert measured.run.outcome == "answered"
     assert (measured.run.llm_calls, measured.run.retrieval_calls) == (0, 1)
     assert server_row(measured)[:2] == ("retrieval", "writer")
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("node", NODES)
-def test_the_wall_door_says_the_same(node: str) -> None:
-    with services() as here:
-        (measured,) = measured_on_the_wall(here, graph_of(NODES[node]), "A", decision_timeout_s=30.0, given=QUESTION)
-    (virtual,) = simulated(graph_of(NODES[node]), alternatives="A", decision_timeout_s=60.0, given=QUESTION)
-    assert server_row(measured) == server_row(virtual)

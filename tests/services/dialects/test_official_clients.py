@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -14,6 +13,7 @@ import ollama
 import openai
 import pytest
 from dialect_clients import CLIENTS, MODEL, QUESTION, RESULT, SHAPE, TOOL, Asked, gemini
+from doc_pages import section_of
 from pydantic import BaseModel, Field
 from service_doors import Here
 
@@ -78,7 +78,7 @@ def test_an_error_is_the_clients_own(serve_here: Callable[..., Here], dialect: s
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("fault", ["stall=0.1", "trickle=0.01", "empty"])
+@pytest.mark.parametrize("fault", ["stall=0.1", "stall_mid_stream=0.1", "keep_alive=0.7", "trickle=0.01", "empty"])
 @STREAMS
 @DIALECTS
 def test_a_client_reads_through_a_fault_that_only_delays(
@@ -284,9 +284,9 @@ def test_ollama_generates_lists_and_describes(root: str) -> None:
         assert (said.done_reason, said.eval_count) == ("length", 2)
 
 
-# ---- the snippets of docs/serve.md
+# ---- the snippets of docs/measurements.md
 
-PAGE = (Path(__file__).parents[3] / "docs" / "serve.md").read_text(encoding="utf-8")
+PAGE = section_of("measurements.md", "The simulated model, for your own clients")
 SNIPPETS = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -297,7 +297,7 @@ def test_there_is_a_snippet_for_each_client() -> None:
 
 @pytest.mark.parametrize("snippet", SNIPPETS, ids=range(len(SNIPPETS)))
 def test_a_snippet_is_answered(snippet: str, root: str, capsys: pytest.CaptureFixture[str]) -> None:
-    exec(compile(snippet.replace("http://127.0.0.1:8000", root), "docs/serve.md", "exec"), {})
+    exec(compile(snippet.replace("http://127.0.0.1:8000", root), "docs/measurements.md", "exec"), {})
     printed = capsys.readouterr().out.splitlines()
     assert len(printed) == snippet.count("print(")
     assert all(printed)

@@ -12,7 +12,7 @@ import pytest
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.services.scripted_model import Conversation, Reply, reply_to
 from docmind_lab.services.scripted_model.decisions import decide, decide_boolean, options_in
-from docmind_lab.services.scripted_model.patterns import text_matching
+from docmind_lab.services.scripted_model.schema_rules import text_matching
 
 QUESTION = "What is 12 times 3?"
 

@@ -13,9 +13,9 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.network.snapshots import RawEvent
+from docmind_lab.services.hosted_behaviour import PeerBehaviour, PeerHabits
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.peer_behaviour import PeerBehaviour, PeerHabits
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -78,7 +78,7 @@ class Bench:
 
 
 def calls(count: int) -> list[PeerCall]:
-    return [PeerCall(f"call_{n}", f"ask_reader_{n}", f"reader_{n}", TASK) for n in range(1, count + 1)]
+    return [PeerCall(f"call_{n}", f"reader_{n}", TASK) for n in range(1, count + 1)]
 
 
 def bench(
@@ -213,16 +213,22 @@ def test_a_call_that_cannot_be_sent_has_failed_and_the_others_go_on() -> None:
     assert run.left == ()
 
 
-def test_cancelling_the_parent_claims_and_cancels_all_children_and_retriggers_nothing() -> None:
+def cancelled_after(seconds: float, count: int) -> Bench:
+    """A run whose step of so many calls is cancelled after so long."""
+
     async def work(caller: PeerCaller) -> Sequence[PeerResult]:
-        parent = asyncio.create_task(caller.call(calls(3), step="0", logical_task_id="t"))
-        await asyncio.sleep(1.0)
+        parent = asyncio.create_task(caller.call(calls(count), step="0", logical_task_id="t"))
+        await asyncio.sleep(seconds)
         parent.cancel()
         with pytest.raises(asyncio.CancelledError):
             await parent
         return ()
 
-    run = Bench(PeerHabits(), PeerTimeouts()).run(work)
+    return Bench(PeerHabits(), PeerTimeouts()).run(work)
+
+
+def test_cancelling_the_parent_claims_and_cancels_all_children_and_retriggers_nothing() -> None:
+    run = cancelled_after(1.0, 3)
     assert run.returned_at_s == pytest.approx(1.0)
     assert [each["outcome"] for each in run.told("peer_decided")] == ["cancelled"] * 3
     assert [each["outcome"] for each in run.told("peer_cancel_ended")] == ["accepted"] * 3
@@ -232,16 +238,8 @@ def test_cancelling_the_parent_claims_and_cancels_all_children_and_retriggers_no
 
 
 def test_a_task_that_is_not_known_yet_is_cancelled_as_soon_as_it_is() -> None:
-    async def work(caller: PeerCaller) -> Sequence[PeerResult]:
-        parent = asyncio.create_task(caller.call(calls(1), step="0", logical_task_id="t"))
-        # Registered, and not yet sent: the tasks of the call have not had their turn.
-        await asyncio.sleep(0)
-        parent.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await parent
-        return ()
-
-    run = Bench(PeerHabits(), PeerTimeouts()).run(work)
+    # Registered, and not yet sent: the tasks of the call have not had their turn.
+    run = cancelled_after(0.0, 1)
     (known,), (cancel,) = run.told("peer_task_known"), run.told("peer_cancel_sent")
     assert known["at"] <= cancel["at"]
     assert run.told("peer_cancel_ended")[0]["outcome"] == "accepted"

@@ -12,7 +12,7 @@ from docmind_lab.systems.peers.correlator import Correlator
 
 
 def entry(number: int, peer: str = "reader_1") -> CorrelationEntry:
-    return CorrelationEntry(f"t/0/{number}", f"call_{number}", {}, f"ask_{peer}", peer, "t", "t/0", 8.0)
+    return CorrelationEntry(f"t/0/{number}", f"call_{number}", peer, "t", "t/0", 8.0)
 
 
 class Parent:

@@ -31,11 +31,6 @@ def test_every_chunk_is_on_one_shelf_and_topics_stay_together() -> None:
     assert all(abs(size - len(chunks) / len(PEERS)) <= largest for size in sizes)
 
 
-def test_shelves_of_a_corpus_of_small_topics_are_about_even() -> None:
-    sizes = [len(shelf.chunks) for shelf in shelves(named_corpus("handbook").chunks, PEERS)]
-    assert max(sizes) < 2 * min(sizes)
-
-
 def test_no_peer_goes_without_however_large_a_topic_is() -> None:
     chunks = [chunk("a", number) for number in range(50)] + [chunk(topic, 1) for topic in "bcd"]
     assert [shelf.topics for shelf in shelves(chunks, PEERS)] == [("a",), ("b",), ("c",), ("d",)]

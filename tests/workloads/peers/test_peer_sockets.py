@@ -20,12 +20,6 @@ def assert_weathered(found: Storm, calls: int) -> None:
     assert {"completed", "timed_out", "send_failed"} <= decided
 
 
-@pytest.mark.full
-@pytest.mark.wall
-def test_each_call_has_one_outcome_and_each_parent_goes_on_once_over_sockets() -> None:
-    assert_weathered(storm(30), 30)
-
-
 @pytest.mark.wall
 @pytest.mark.full
 def test_a_thousand_calls_have_one_outcome_each_and_leave_nothing() -> None:

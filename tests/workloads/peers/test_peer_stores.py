@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -16,11 +14,10 @@ import pytest
 from docmind_lab.core.errors import ConfigurationError, StoreError
 from docmind_lab.systems.peers.caller import PeerCall, PeerCaller
 from docmind_lab.systems.peers.client import PeerNews
-from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult, PeerTimeouts
+from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult, PeerTimeouts, SqliteStore
 from docmind_lab.systems.peers.correlator import Correlator
-from docmind_lab.systems.peers.stores import SqliteStore
 
-ENTRY = CorrelationEntry("s/1", "call_1", {"position": "0.0"}, "ask_reader_1", "reader_1", "task", "task/0", 8.0)
+ENTRY = CorrelationEntry("s/1", "call_1", "reader_1", "task", "task/0", 8.0)
 
 
 def entry(name: str) -> CorrelationEntry:
@@ -41,20 +38,26 @@ def test_a_claim_removes_the_entry_and_returns_it_whole(store: SqliteStore) -> N
     assert store.pending() == ()
 
 
-def test_of_many_threads_that_claim_one_entry_exactly_one_gets_it(store: SqliteStore) -> None:
+@pytest.mark.parametrize("place", ["in memory", "in a file"])
+def test_of_many_threads_that_claim_one_entry_exactly_one_gets_it(place: str, tmp_path: Path) -> None:
+    # Each thread has its own connection to the file, as each process that shares it has.
+    in_memory = SqliteStore()
+    stores = [in_memory if place == "in memory" else SqliteStore(tmp_path / "p.db") for _ in range(4)]
     names = [f"s/{number:03}" for number in range(40)]
-    store.register([entry(name) for name in names])
+    stores[0].register([entry(name) for name in names])
     got: list[CorrelationEntry | None] = []
 
-    def claim_all() -> None:
+    def claim_all(store: SqliteStore) -> None:
         got.extend(store.claim(name) for name in names)
 
-    threads = [threading.Thread(target=claim_all) for _ in range(4)]
+    threads = [threading.Thread(target=claim_all, args=(store,)) for store in stores]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
     assert sorted(found.sub_task_id for found in got if found is not None) == names
+    for store in (in_memory, *stores):
+        store.close()
 
 
 def test_all_calls_of_a_step_are_registered_or_none(store: SqliteStore) -> None:
@@ -82,38 +85,6 @@ def test_two_connections_to_one_file_share_its_entries(tmp_path: Path) -> None:
     assert one.claim("s/1") is None
     one.close()
     other.close()
-
-
-_CLAIMER = """
-import sys
-from docmind_lab.systems.peers.stores import SqliteStore
-store = SqliteStore(sys.argv[1])
-print("ready", flush=True)
-sys.stdin.readline()
-print(*(name for name in sys.argv[2:] if store.claim(name) is not None))
-"""
-
-
-@pytest.mark.full
-def test_of_several_processes_that_claim_one_entry_exactly_one_gets_it(tmp_path: Path) -> None:
-    names = [f"s/{number:03}" for number in range(200)]
-    store = SqliteStore(tmp_path / "p.db")
-    store.register([entry(name) for name in names])
-    command = [sys.executable, "-c", _CLAIMER, str(tmp_path / "p.db"), *names]
-    pipe = subprocess.PIPE
-    claimers = [subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) for _ in range(3)]
-    for claimer in claimers:
-        assert claimer.stdout is not None
-        assert claimer.stdout.readline() == "ready\n"
-    said = []
-    for claimer in claimers:
-        assert claimer.stdin is not None
-        claimer.stdin.write("\n")
-        claimer.stdin.flush()
-    for claimer in claimers:
-        said += claimer.communicate(timeout=60)[0].split()
-    assert sorted(said) == names
-    store.close()
 
 
 # ---- a file that cannot be used
@@ -177,7 +148,7 @@ class Silent:
         return "accepted"
 
 
-CALLS = [PeerCall(f"call_{number}", "ask_reader", f"reader_{number}", {}) for number in (1, 2)]
+CALLS = [PeerCall(f"call_{number}", f"reader_{number}", {}) for number in (1, 2)]
 
 
 def caller_over(store: SqliteStore) -> PeerCaller:

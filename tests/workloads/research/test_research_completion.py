@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
-import sys
 from collections import Counter
 from pathlib import Path
 
@@ -118,46 +115,6 @@ def test_every_reason_that_a_completion_gives_is_in_the_list():
 
 
 # ---- 12: what is on disk
-
-KILLED = """
-import os, signal, sys
-from pathlib import Path
-sys.path.insert(0, sys.argv[2])
-from langchain_core.messages import HumanMessage
-from research_fakes import *
-
-class Gate(FakeSearching):
-    def search(self, source, query, hypothesis, state):
-        def blocking():
-            self.asked.append((source.spec.name, query))
-            if len(self.asked) == 3:
-                print("under way", flush=True)
-                signal.pause()
-            return tuple(two_items(source.spec.name, query))
-        return Operation(blocking, None)
-
-model = fake_model(seconds=dict.fromkeys(("query_writer", "filter", "judge"), 0.0))
-ledger = ResearchLedger(ResearchLimits(max_queries_per_source=9), Path(sys.argv[1]))
-graph = graph_of(model, Gate(two_items), ("one",))
-inputs = {"messages": [HumanMessage("What?")], "task": task()}
-graph.invoke(inputs, config_of(ledger))
-"""
-
-
-@pytest.mark.full
-def test_a_killed_process_loses_at_most_the_query_in_flight(tmp_path):
-    support = str(Path(__file__).parents[2] / "support")
-    program = [sys.executable, "-c", KILLED, str(tmp_path), support]
-    process = subprocess.Popen(program, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    with process.stdout:
-        assert process.stdout.readline() == "under way\n"
-        os.kill(process.pid, signal.SIGKILL)
-    assert process.wait() == -signal.SIGKILL
-    kept = json.loads((tmp_path / "results.json").read_text(encoding="utf-8"))
-    assert [attempt["accepted"] for attempt in kept["attempts"]] == [2, 2]
-    assert len(kept["items"]) == 4
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["results.json"]
 
 
 def test_results_are_on_disk_after_each_query_and_never_half(tmp_path, monkeypatch):

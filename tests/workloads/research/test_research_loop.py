@@ -278,25 +278,23 @@ def test_a_task_that_needs_long_survives():
 # ---- 14: retries
 
 
-def test_a_model_call_that_times_out_is_tried_again_at_most_so_often():
+@pytest.mark.parametrize(
+    ("limits", "attempts", "ended_at_s"),
+    [
+        # Three timeouts, and the waits of half a second and of one between them.
+        (ResearchLimits(llm_retries=2), 3, 3 * 180 + 1.5),
+        (ResearchLimits(llm_retries=9, max_time_minutes=5), 2, 2 * 180 + 0.5),
+    ],
+    ids=["at most so often", "never past the budget"],
+)
+def test_a_model_call_that_times_out_is_tried_again(limits, attempts, ended_at_s):
     def hang(given):
         raise timed_out()
 
     model = fake_model(write=hang, seconds={"query_writer": 180.0})
-    done = run(model, limits=ResearchLimits(llm_retries=2))
-    assert (only(done).exit_reason, model.asked["query_writer"]) == ("query_generation_error", 3)
-    # Three timeouts, and the waits of half a second and of one between them.
-    assert done.ended_at_s == 3 * 180 + 1.5
-
-
-def test_no_attempt_of_a_model_call_begins_past_the_budget():
-    def hang(given):
-        raise timed_out()
-
-    model = fake_model(write=hang, seconds={"query_writer": 180.0})
-    done = run(model, limits=ResearchLimits(llm_retries=9, max_time_minutes=5))
-    assert model.asked["query_writer"] == 2
-    assert done.ended_at_s == 2 * 180 + 0.5
+    done = run(model, limits=limits)
+    assert (only(done).exit_reason, model.asked["query_writer"]) == ("query_generation_error", attempts)
+    assert done.ended_at_s == ended_at_s
 
 
 def test_a_malformed_decision_gets_no_second_chance_past_the_budget():

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
-from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from doc_pages import section_of
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.research.exits import EXIT_REASONS, exit_after_attempt
+from docmind_lab.systems.research.exits import EXIT_REASONS
+from docmind_lab.systems.research.loop import SourceRun
 from docmind_lab.systems.research.research_calls import Accepted, MalformedDecision, NextQuery, Saturation
-from docmind_lab.systems.research.research_ledger import ResearchLedger, word_jaccard, words_of
+from docmind_lab.systems.research.research_ledger import ResearchLedger, SearchAttempt, word_jaccard, words_of
 from docmind_lab.systems.research.sources import Item, unseen
-from docmind_lab.systems.research.tasks import DEFAULT_MAX_QUERIES, ResearchLimits
+from docmind_lab.systems.research.tasks import DEFAULT_MAX_QUERIES, Hypothesis, ResearchLimits
 
 # ---- limits
 
@@ -70,14 +73,14 @@ def test_saturation_comes_before_the_number_before_the_time_before_the_budget():
     names = ("llm_saturated", "max_queries_reached", "time_limit_reached", "research_budget_exhausted")
     for held in product((False, True), repeat=4):
         saturated, counted, late, spent = held
-        reason = exit_after_attempt(
-            saturated=saturated,
-            attempts=3,
-            max_queries=3 if counted else 4,
-            source_time_over=late,
-            budget_over=spent,
-        )
-        assert reason == next((name for name, holds in zip(names, held, strict=True) if holds), None), held
+        limits = ResearchLimits(max_time_per_source_seconds=0.0 if late else 60.0)
+        ledger = SimpleNamespace(limits=limits, elapsed_s=lambda: 1.0)
+        place = SimpleNamespace(budget_over=lambda spent=spent: spent)
+        work = SourceRun(Hypothesis("h1", "?"), None, ledger, place, max_queries=3 if counted else 4)
+        work.history = [SearchAttempt("h1", "manual", "q")] * 3
+        work.decision = Saturation(decision="SATURATED" if saturated else "CONTINUE", reasoning="so")
+        work.check()
+        assert work.exit_reason == next((name for name, holds in zip(names, held, strict=True) if holds), None), held
 
 
 # ---- near-duplicates
@@ -94,15 +97,18 @@ def test_queries_that_share_four_words_of_five_are_one():
 
 
 def test_of_hypotheses_that_ask_the_same_at_once_exactly_one_gets_through():
-    for _ in range(20):
-        ledger, gate = ResearchLedger(ResearchLimits()), threading.Barrier(8)
+    ledger, gate = ResearchLedger(ResearchLimits()), threading.Barrier(2)
 
-        def ask(_: int, ledger: ResearchLedger = ledger, gate: threading.Barrier = gate) -> bool:
-            gate.wait()
-            return ledger.ask("manual", "the very same query")
+    class Meeting(list):
+        def append(self, words):
+            # Two that both found the query new would meet here; the lock keeps the second away.
+            with contextlib.suppress(threading.BrokenBarrierError):
+                gate.wait(0.1)
+            super().append(words)
 
-        with ThreadPoolExecutor(8) as pool:
-            assert sum(pool.map(ask, range(8))) == 1
+    ledger._asked["manual"] = Meeting()
+    with ThreadPoolExecutor(2) as pool:
+        assert sum(pool.map(lambda _: ledger.ask("manual", "the very same query"), range(2))) == 1
 
 
 # ---- items
@@ -173,6 +179,6 @@ def test_accepted_places_are_in_order_and_once():
 
 
 def test_the_documentation_names_every_reason_and_every_limit():
-    text = (Path(__file__).resolve().parents[3] / "docs" / "research-loop.md").read_text(encoding="utf-8")
+    text = section_of("systems.md", "The research loop")
     limits = [field.name for field in dataclasses.fields(ResearchLimits)]
     assert [name for name in (*EXIT_REASONS, *limits) if f"`{name}" not in text.replace("=", "`")] == []

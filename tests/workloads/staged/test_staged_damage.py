@@ -9,9 +9,8 @@ from damage_operators import OPERATORS, damaged_chunk, random_calls
 from langchain_core.messages import AIMessage
 from staged_fakes import SaidModel, result_of, run_of
 
-from docmind_lab.systems.staged.chunks import staged_chunks
 from docmind_lab.systems.staged.graph_store import TABLES, GraphStore, key_of
-from docmind_lab.systems.staged.staged_graph import build_staged_graph
+from docmind_lab.systems.staged.staged_workload import build_staged_graph, staged_chunks
 
 SEED = 20_251_012
 

@@ -14,8 +14,8 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.staged.graph_store import GraphStore
 from docmind_lab.systems.staged.parsing import ToolCall
 from docmind_lab.systems.staged.stage_calls import ordered
-from docmind_lab.systems.staged.staged_graph import build_staged_graph
 from docmind_lab.systems.staged.staged_state import LadderFailed, StagedOptions
+from docmind_lab.systems.staged.staged_workload import build_staged_graph
 
 CITIES = (entity("Oslo"), entity("Bergen"))
 OBSERVED = ("add_observation", {"entity": "Oslo", "text": "It is a city."})

@@ -2,90 +2,35 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import pandas as pd
 import pytest
+from virtual_runs import VirtualRuns, events_of, frames_of
 
-from docmind_lab.alternatives.alternative_texts import parse_alternatives
-from docmind_lab.core.alternative_catalogue import letter_of
-from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison import Comparison
-from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
-from docmind_lab.experiments.measurement.simulation import SimulatedSystem
-from docmind_lab.services.faults import Fault
-from docmind_lab.services.server import ServiceOptions
-from docmind_lab.statistics.latency.profile import LatencyProfile
-from docmind_lab.systems.staged.chunks import recall_and_f1, staged_chunks
+from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.systems.staged.staged_events import stages_table
 from docmind_lab.systems.staged.staged_script import MANNERS, manner_of
-from docmind_lab.tables.frames import to_frame
+from docmind_lab.systems.staged.staged_workload import recall_and_f1, staged_chunks
 
 EVERYONE = "control,A,B,C,D,E,F"
 
 
-@dataclass
-class Ladders:
-    """Runs of one chunk."""
-
-    system: SimulatedSystem
-
-    def orders(self, alternatives: str, chunk: str, *faults: str, timeout_s: float) -> dict[str, RunOrder]:
-        comparison = Comparison(
-            decision_timeout_s=timeout_s,
-            runs=len(staged_chunks()),
-            alternatives=parse_alternatives(alternatives),
-            profile=LatencyProfile.named("typical"),
-            faults=tuple(Fault.parse(fault) for fault in faults),
-            workload="staged",
-        )
-        return {letter_of(o.alternative.name): o for o in comparison.orders() if o.question.id == chunk}
-
-    def measured(
-        self, alternatives: str, chunk: str, *faults: str, timeout_s: float, mode: str = "own"
-    ) -> dict[str, MeasuredRun]:
-        """Letter → run."""
-        parsed = tuple(Fault.parse(fault) for fault in faults)
-        options = ServiceOptions(LatencyProfile.named("typical"), parsed)
-        orders = self.orders(alternatives, chunk, *faults, timeout_s=timeout_s)
-        return {
-            letter: self.system.measure(order, options, node_mode=mode)  # type: ignore[arg-type]
-            for letter, order in orders.items()
-        }
-
-
 @pytest.fixture(scope="module")
-def ladders() -> Iterator[Ladders]:
-    system = SimulatedSystem(Settings(), kind="staged")
-    yield Ladders(system)
-    system.close()
-
-
-def events_of(run: MeasuredRun, name: str) -> list[tuple[float, dict]]:
-    return [(event.at_s, json.loads(event.detail)) for event in run.events if event.event == name]
+def ladders() -> Iterator[VirtualRuns]:
+    with VirtualRuns.of("staged") as made:
+        yield made
 
 
 def confirmed_at(run: MeasuredRun) -> list[float]:
     return [at_s for at_s, detail in events_of(run, "graph_write") if detail["confirmed"]]
 
 
-def stages_of(*runs: MeasuredRun) -> pd.DataFrame:
-    frames = (
-        to_frame("events", [event for run in runs for event in run.events]),
-        to_frame("runs", [run.run for run in runs]),
-        to_frame("calls", [call for run in runs for call in run.calls]),
-    )
-    return stages_table(*frames)
-
-
 # ---- every alternative
 
 
 def test_every_alternative_runs_the_ladder_and_says_the_same_when_there_is_time(ladders):
-    runs = ladders.measured(EVERYONE, "retry-after.md#1", timeout_s=60.0)
+    runs = ladders.measure_each(EVERYONE, question="retry-after.md#1", timeout_s=60.0)
     assert {run.run.outcome for run in runs.values()} == {"answered"}
     assert len({(run.run.source_recall, run.run.answer_score, run.run.documents_count) for run in runs.values()}) == 1
     assert len({run.run.returned_at_s for run in runs.values()}) == 1
@@ -95,7 +40,7 @@ def test_every_alternative_runs_the_ladder_and_says_the_same_when_there_is_time(
 
 def test_who_knows_the_deadline_keeps_the_last_write_and_who_is_cancelled_loses_it(ladders):
     """The guarantee: a chunk leaves something behind. The agent hangs, and the rungs below it are there for that."""
-    runs = ladders.measured(EVERYONE, "retry-after.md#1", "hang:primary", timeout_s=8.0)
+    runs = ladders.measure_each(EVERYONE, "hang:primary", question="retry-after.md#1", timeout_s=8.0)
     for letter in "AE":
         assert confirmed_at(runs[letter]), letter
         assert max(confirmed_at(runs[letter])) <= runs[letter].run.returned_at_s < 8.0, letter
@@ -116,14 +61,14 @@ def test_who_knows_the_deadline_keeps_the_last_write_and_who_is_cancelled_loses_
 
 
 def test_cancellation_that_knows_the_deadline_keeps_the_last_write_too(ladders):
-    (run,) = ladders.measured("C:propagate", "retry-after.md#1", "hang:primary", timeout_s=8.0).values()
+    (run,) = ladders.measure_each("C:propagate", "hang:primary", question="retry-after.md#1", timeout_s=8.0).values()
     assert run.run.outcome == "partial"
     assert confirmed_at(run)
 
 
 def test_the_timeout_of_the_agent_is_the_smaller_of_its_own_and_what_is_left_less_the_reserve(ladders):
     for timeout_s, expected_s, reason in ((8.0, 7.75, "deadline"), (40.0, 12.0, "")):
-        (run,) = ladders.measured("A", "retry-after.md#1", "hang:primary", timeout_s=timeout_s).values()
+        (run,) = ladders.measure_each("A", "hang:primary", question="retry-after.md#1", timeout_s=timeout_s).values()
         (ended,) = [detail for _, detail in events_of(run, "stage_ended") if detail["stage"] == "primary"]
         assert (ended["outcome"], ended["timeout_s"]) == ("timeout", pytest.approx(expected_s, abs=1e-6))
         assert ended["took_s"] == pytest.approx(expected_s, abs=1e-6)
@@ -131,8 +76,8 @@ def test_the_timeout_of_the_agent_is_the_smaller_of_its_own_and_what_is_left_les
 
 
 def test_a_sync_model_under_cancellation_goes_on_after_the_return_and_nobody_writes_its_reply(ladders):
-    own = ladders.measured("C", "budget.md#3", timeout_s=8.0)["C"]
-    sync = ladders.measured("C", "budget.md#3", timeout_s=8.0, mode="sync")["C"]
+    own = ladders.measure_each("C", question="budget.md#3", timeout_s=8.0)["C"]
+    sync = ladders.measure_each("C", question="budget.md#3", timeout_s=8.0, mode="sync")["C"]
     assert own.run.quiescent_at_s == pytest.approx(8.0, abs=1e-6)
     assert sync.run.returned_at_s == pytest.approx(8.0, abs=1e-6)
     assert sync.run.quiescent_at_s > 8.5
@@ -140,7 +85,7 @@ def test_a_sync_model_under_cancellation_goes_on_after_the_return_and_nobody_wri
 
 
 def test_a_service_that_fails_is_an_error_of_the_agent_and_not_of_the_run(ladders):
-    (run,) = ladders.measured("A", "retry-after.md#1", "http_500:primary", timeout_s=30.0).values()
+    (run,) = ladders.measure_each("A", "http_500:primary", question="retry-after.md#1", timeout_s=30.0).values()
     (ended,) = [detail for _, detail in events_of(run, "stage_ended") if detail["stage"] == "primary"]
     assert (ended["outcome"], ended["error_type"]) == ("error", "OpenAIAPIError")
     assert (run.run.outcome, run.run.stop_reason) == ("answered", "")
@@ -150,8 +95,8 @@ def test_a_service_that_fails_is_an_error_of_the_agent_and_not_of_the_run(ladder
 
 
 def test_the_stages_table_has_each_rung_that_began_and_counts_writes_after_the_return(ladders):
-    runs = ladders.measured("A,B,C", "retry-after.md#1", "hang:primary", timeout_s=8.0)
-    table = stages_of(*runs.values()).set_index(["alternative", "stage"])
+    runs = ladders.measure_each("A,B,C", "hang:primary", question="retry-after.md#1", timeout_s=8.0)
+    table = stages_table(*frames_of(list(runs.values()))).set_index(["alternative", "stage"])
     assert list(table.loc["cooperative"].index) == ["primary", "suggested", "generated", "finalize"]
     assert list(table.loc["async_cancellation"].index) == ["primary"]
     cut = table.loc[("async_cancellation", "primary")]
@@ -165,7 +110,7 @@ def test_the_stages_table_has_each_rung_that_began_and_counts_writes_after_the_r
 
 
 def test_a_run_that_is_forgotten_leaves_no_store_behind(ladders):
-    ladders.measured("B", "retry-after.md#1", "hang:primary", timeout_s=8.0)
+    ladders.measure_each("B", "hang:primary", question="retry-after.md#1", timeout_s=8.0)
     assert ladders.system.workload._stores == {}  # type: ignore[attr-defined]
 
 

@@ -25,13 +25,13 @@ from a2a.types import (
     TaskStatusUpdateEvent,
 )
 
-from docmind_lab.alternatives.enforcement.wire.limits import (
+from docmind_lab.alternatives.enforcement.wire.request import request_deadline
+from docmind_lab.alternatives.enforcement.wire.server_limits import (
     METADATA_KEY,
     ServerLimits,
     read_metadata_s,
     remaining_metadata,
 )
-from docmind_lab.alternatives.enforcement.wire.request import request_deadline
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
 
 _OVER = frozenset(

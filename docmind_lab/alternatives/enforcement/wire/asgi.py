@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
 from docmind_lab.alternatives.enforcement.scope import deadline
-from docmind_lab.alternatives.enforcement.wire.limits import ServerLimits
 from docmind_lab.alternatives.enforcement.wire.request import request_deadline
+from docmind_lab.alternatives.enforcement.wire.server_limits import ServerLimits
 from docmind_lab.core.duration_headers import DEADLINE_HEADER, header_name, smallest_s
 from docmind_lab.core.errors import BudgetRefused, DeadlineError
 

@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, Final, Self, cast
 from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCRequest
 
-from docmind_lab.alternatives.enforcement.wire.limits import (
+from docmind_lab.alternatives.enforcement.wire.request import request_deadline
+from docmind_lab.alternatives.enforcement.wire.server_limits import (
     ServerLimits,
     read_metadata_s,
     remaining_metadata,
 )
-from docmind_lab.alternatives.enforcement.wire.request import request_deadline
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineError
 from docmind_lab.core.holds import hold_scope
 

@@ -3,8 +3,7 @@
     library = read_library("papers")            # chunks, references, fingerprint
     read_questions("questions.jsonl", topics=library.topics)
 
-readers.py         .md and .txt: bytes to text, headings, links and passages
-folder.py          the documents of a folder, what cannot be read there, and their topics, which citations name
+folder.py          the documents of a folder: bytes to passages, what cannot be read, topics, which citations name
 library.py         read_library, library_of_documents, handbook; LibraryPlace names one for other processes
 own_questions.py   the user's questions, with the documents that answers rest on
 """

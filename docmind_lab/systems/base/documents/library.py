@@ -25,8 +25,16 @@ from langchain_core.documents import Document as LoadedDocument
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.text import count_of
 from docmind_lab.systems.base.corpus import HANDBOOK, Chunk
-from docmind_lab.systems.base.documents.folder import find_documents, linked_topics, resolve_link, topic_of, unreadable
-from docmind_lab.systems.base.documents.readers import Document, UnreadableDocument, read_document
+from docmind_lab.systems.base.documents.folder import (
+    Document,
+    UnreadableDocument,
+    find_documents,
+    linked_topics,
+    read_document,
+    resolve_link,
+    topic_of,
+    unreadable,
+)
 from docmind_lab.systems.base.questions import require_handbook
 
 

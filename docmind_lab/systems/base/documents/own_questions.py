@@ -8,16 +8,14 @@
 from __future__ import annotations
 
 import difflib
-import json
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.base.documents.folder import topic_of
-from docmind_lab.systems.base.questions import Question, parse_questions
+from docmind_lab.systems.base.questions import Question, json_lines, parse_questions
 
 
 def read_questions(path: str | os.PathLike[str], *, topics: Iterable[str] | None = None) -> tuple[Question, ...]:
@@ -32,36 +30,14 @@ def read_questions(path: str | os.PathLike[str], *, topics: Iterable[str] | None
             f"questions {path}: a .jsonl file is read, one JSON object in each line; pandas makes one of a table: "
             'frame.to_json("questions.jsonl", orient="records", lines=True)'
         )
-    questions = list(parse_questions(_json_lines(str(path), _text(path))))
+    lines = ((f"{path}, line {number}", row) for number, row in json_lines(path, str(path)))
+    questions = list(parse_questions(lines))
     if not questions:
         raise ConfigurationError(f'{path} holds no question; write one at least, such as {{"text": "Why?"}}')
     if topics is None:
         return tuple(question for _, question in questions)
     topic_names = frozenset(topics)
     return tuple(_with_topics(topic_names, place, question) for place, question in questions)
-
-
-def _text(path: str | os.PathLike[str]) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise ConfigurationError(
-            f"{path} cannot be read ({error.strerror}); check the path of the questions"
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from error
-
-
-def _json_lines(name: str, text: str) -> Iterator[tuple[str, Any]]:
-    """Yield the place of each question in its file, as an error names it, and what stands there."""
-    # Not splitlines: a text may hold a line separator of Unicode's.
-    for number, line in enumerate(text.split("\n"), start=1):
-        if line.strip():
-            place = f"{name}, line {number}"
-            try:
-                yield place, json.loads(line)
-            except ValueError as error:
-                raise ConfigurationError(f"{place} is not JSON ({error}); write one object in each line") from error
 
 
 def _with_topics(names: Collection[str], place: str, question: Question) -> Question:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import re
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 from uuid import UUID
@@ -12,6 +11,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 
+from docmind_lab.systems.base.observer import in_daemon_thread
 from docmind_lab.systems.docmind.coordinator.response import AgentResponse
 
 WRITING_ROLE = "synthesis"
@@ -40,41 +40,32 @@ class AnswerStream(Iterator[str]):
         self._chunks: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._answer = answer
         self._written: list[str] = []
-        self._result: AgentResponse | None = None
-        self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._work, name="docmind-answer-stream", daemon=True)
-        self._thread.start()
+        self._answered = in_daemon_thread(self._work, "docmind-answer-stream")
 
     def __next__(self) -> str:
         chunk = self._chunks.get()
         if chunk is not None:
             return chunk
         self._chunks.put(None)
-        if self._error is not None:
-            raise self._error
+        self._answered.result()
         raise StopIteration
 
     @property
     def response(self) -> AgentResponse:
         """The whole response, once it is there. Raises what the query raised."""
-        self._thread.join()
-        if self._result is None:
-            assert self._error is not None
-            raise self._error
-        return self._result
+        return self._answered.result()
 
     def _write(self, text: str) -> None:
         if text:
             self._written.append(text)
             self._chunks.put(text)
 
-    def _work(self) -> None:
+    def _work(self) -> AgentResponse:
         try:
-            self._result = self._answer(self._write)
-            for chunk in self._unwritten(self._result.content):
+            response = self._answer(self._write)
+            for chunk in self._unwritten(response.content):
                 self._chunks.put(chunk)
-        except BaseException as error:  # noqa: BLE001 - raised in the reader's thread
-            self._error = error
+            return response
         finally:
             self._chunks.put(None)
 

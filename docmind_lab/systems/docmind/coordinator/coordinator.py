@@ -7,12 +7,14 @@ import dataclasses
 import functools
 import itertools
 import logging
-from collections.abc import Callable, Sequence
-from html import escape
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
+from weakref import WeakValueDictionary
 
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
@@ -21,11 +23,12 @@ from docmind_lab.alternatives import Alternative, StopFlag
 from docmind_lab.alternatives.alternative_texts import parse_alternatives, with_policies
 from docmind_lab.alternatives.base import Inputs, Outcome, Runnable
 from docmind_lab.alternatives.enforcement.result import Result
-from docmind_lab.alternatives.fence import fenced
+from docmind_lab.alternatives.fence import Fence, fenced
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.network.langsmith_tracing import tracing_where_admitted
 from docmind_lab.network.recorder import Recorder, recording
@@ -33,7 +36,6 @@ from docmind_lab.services.server import ServiceAddresses, ServiceOptions, Servic
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import Library, handbook
 from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
-from docmind_lab.systems.docmind.coordinator.conversation_threads import ConversationThreads, thread_config, thread_key
 from docmind_lab.systems.docmind.coordinator.response import (
     THREAD_BUSY,
     AgentResponse,
@@ -52,11 +54,8 @@ _log = logging.getLogger(__name__)
 
 
 @answers_wrong_names
-class MultiAgentCoordinator:
+class MultiAgentCoordinator(ShownAsCode):
     """Answers questions with the five roles, each within `settings.agents.decision_timeout` seconds.
-
-        with MultiAgentCoordinator() as coordinator:
-            response = coordinator.process_query("What does a hard timeout leave running?")
 
     Methods take a conversation's `thread_id` and the `user_id` that it belongs to; equal thread ids of two users are
     two conversations.
@@ -113,9 +112,6 @@ class MultiAgentCoordinator:
         model = "a live model" if self.settings.llm.base_url else "a simulated model"
         return f"MultiAgentCoordinator: {self.alternative.name}, {limit_s:g} s for each question, {model}"
 
-    def _repr_html_(self) -> str:
-        return f"<code>{escape(repr(self))}</code>"
-
     @functools.cached_property
     def _streaming_graph(self) -> Runnable:
         return self.system.graph(self._checkpointer, self._store, streaming=True)
@@ -130,8 +126,14 @@ class MultiAgentCoordinator:
         The budget starts here, before any set-up. Questions on one thread follow each other; waiting for the one
         before is part of the budget. Whatever an earlier question left running cannot write into the thread.
 
-        context: runtime context of the graph, such as {"router_engine": engine}.
-        Raises: ConfigurationError: the question is empty, or the coordinator is closed. A timeout raises nothing.
+        Args:
+            query: The question.
+            thread_id: The conversation.
+            user_id: Whom it belongs to.
+            context: Runtime context of the graph, such as {"router_engine": engine}.
+
+        Raises:
+            ConfigurationError: The question is empty, or the coordinator is closed. A timeout raises nothing.
         """
         self._require_open()
         return self._answer(query, thread_id, user_id, context)
@@ -141,7 +143,7 @@ class MultiAgentCoordinator:
     ) -> AnswerStream:
         """Answer in chunks of text as the synthesis model writes it; `.response` has the whole at the end.
 
-        Raises: ConfigurationError: the question is empty, or the coordinator is closed.
+        The parameters are those of `process_query`, and so are the errors.
         """
         self._require_open()
         _require_question(query)
@@ -151,7 +153,13 @@ class MultiAgentCoordinator:
     def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
         """Resume from the thread's latest checkpoint, with a fresh deadline: the old one is no longer valid.
 
-        Raises: ConfigurationError: nothing is left to do on the thread, or the coordinator is closed.
+        Args:
+            thread_id: The conversation.
+            user_id: Whom it belongs to.
+            context: Runtime context of the graph, such as {"router_engine": engine}.
+
+        Raises:
+            ConfigurationError: Nothing is left to do on the thread, or the coordinator is closed.
         """
         self._require_open()
         state = self._graph.get_state(thread_config(thread_id, user_id))
@@ -247,7 +255,12 @@ class MultiAgentCoordinator:
     # ---- checkpoints
 
     def get_state_values(self, *, thread_id: str = "default", user_id: str = "local") -> dict[str, Any]:
-        """Return the state in the thread's latest checkpoint, without a deadline; empty if there is none."""
+        """Return the state in the thread's latest checkpoint, without a deadline; empty if there is none.
+
+        Args:
+            thread_id: The conversation.
+            user_id: Whom it belongs to.
+        """
         values = self._graph.get_state(thread_config(thread_id, user_id)).values
         return {key: value for key, value in values.items() if key != DEADLINE_KEY}
 
@@ -313,3 +326,46 @@ def _require_question(query: str) -> str:
     if not isinstance(query, str) or not query.strip():
         raise ConfigurationError("query must be a question in words; it is empty")
     return query
+
+
+# ---- threads of conversations: one query at a time on each, and a fence that keeps earlier queries out
+
+
+class ConversationThreads:
+    """Runs queries on one thread one after the other; different threads never wait for each other."""
+
+    def __init__(self) -> None:
+        # A lock is there as long as a query holds it or waits for it.
+        self._turns: WeakValueDictionary[str, threading.Lock] = WeakValueDictionary()
+        self._guard = threading.Lock()
+
+    @contextlib.contextmanager
+    def turn(self, thread_id: str, deadline: Deadline) -> Iterator[Fence | None]:
+        """Wait for the thread's turn; yield a fence that closes after the block, None past the deadline.
+
+        What a query leaves running when its block ends finds the fence closed, so the next one starts from
+        checkpoints that nothing else changes.
+        """
+        with self._guard:
+            turn = self._turns.setdefault(thread_id, threading.Lock())
+        if not turn.acquire(timeout=max(0.0, deadline.remaining())):
+            yield None
+            return
+        fence = Fence()
+        try:
+            yield fence
+        finally:
+            fence.close()
+            turn.release()
+
+
+def thread_key(thread_id: str, user_id: str) -> str:
+    """Return the name under which a user's conversation is kept."""
+    # The first slash ends the user: ("alice", "team/x") is not ("alice/team", "x").
+    user = user_id.replace("%", "%25").replace("/", "%2F")
+    return f"{user}/{thread_id}"
+
+
+def thread_config(thread_id: str, user_id: str) -> RunnableConfig:
+    """Return the configuration by which a graph finds a user's conversation."""
+    return {"configurable": {"thread_id": thread_key(thread_id, user_id)}}

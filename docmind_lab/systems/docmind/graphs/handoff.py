@@ -178,6 +178,9 @@ def create_forward_message_tool(supervisor_name: str = "supervisor") -> BaseTool
     """Return a tool that ends the run with an agent's latest message, unchanged, as `supervisor_name`'s.
 
     An agent that has not said anything is an error the model can see.
+
+    Args:
+        supervisor_name: Node of the supervisor.
     """
 
     def forward_message(

@@ -63,11 +63,17 @@ def whole_messages(messages: Sequence[AnyMessage]) -> list[AnyMessage]:
     return whole
 
 
-def trim_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]:
-    """Return the last `keep` messages or a few more, calls whole, after the user's latest message before them."""
-    start = max(0, len(messages) - keep)
+def start_of_last(messages: Sequence[AnyMessage], count: int) -> int:
+    """Return where the last messages begin; a tool's result belongs to the message that called the tool."""
+    start = max(0, len(messages) - count)
     while start > 0 and isinstance(messages[start], ToolMessage):
         start -= 1
+    return start
+
+
+def trim_messages(messages: Sequence[AnyMessage], keep: int) -> list[AnyMessage]:
+    """Return the last `keep` messages or a few more, calls whole, after the user's latest message before them."""
+    start = start_of_last(messages, keep)
     question = [message for message in messages[:start] if message.type == "human"][-1:]
     return whole_messages([*question, *messages[start:]])
 

@@ -20,7 +20,7 @@ from qdrant_client import QdrantClient, models
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.systems.base.corpus import HANDBOOK, Chunk
 from docmind_lab.systems.base.encoders import DenseEncoder, SparseEncoder
-from docmind_lab.systems.base.services import BATCH_SIZE
+from docmind_lab.systems.base.workloads import BATCH_SIZE
 
 CORPUS_FIELD = "corpus"
 """Payload field with the fingerprint of the corpus that a point belongs to."""

@@ -7,9 +7,11 @@ The runtime context is the place for it: LangGraph copies and checkpoints what i
 its connections and locks, can be neither copied nor written down. So `MultiAgentGraphState` does not carry one; the
 state of a user's own graph may, under the same keys.
 
-An engine is any object with `query(str)` whose answer has `source_nodes`; `aquery` is awaited in async code if there
-is one. One with `placed_at(state)` is asked through what that returns; the state has the caller's place in the run, and
-the engine's deadline. Whatever goes wrong with it, explicit retrieval follows in what is left of the same budget.
+An engine is any object with `query(str)`; `aquery` is awaited in async code if there is one. Its answer has
+LlamaIndex's shape: `answer.source_nodes` holds nodes with a score around nodes with an id, a text and metadata; plain
+objects with the same attributes serve as well. Any other shape is an error that names what is wrong, never a document.
+One with `placed_at(state)` is asked through what that returns; the state has the caller's place in the run, and the
+engine's deadline. Whatever goes wrong with it, explicit retrieval follows in what is left of the same budget.
 
 Under a propagated deadline an engine gets a share of what is left. Its requests through clients of ours are cut at
 the network seam when the share ends; and because it may also compute, or use clients of its own, `query` runs in a
@@ -26,10 +28,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import contextvars
+import hashlib
 import inspect
-import threading
-from collections.abc import Callable, Iterator, Mapping
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any
@@ -40,8 +43,8 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.network.exchange import Admission
 from docmind_lab.network.recorder import current_recorder, note_event, position_of
 from docmind_lab.systems.base.bounded_calls import is_spent, recorded_call
-from docmind_lab.systems.base.results import RetrievedDocument
-from docmind_lab.systems.docmind.retrieval.source_nodes import read_source_nodes
+from docmind_lab.systems.base.observer import in_daemon_thread
+from docmind_lab.systems.base.results import RetrievedDocument, clean_metadata, is_clean
 
 ROUTER_ROLE = "router_engine"
 """The role of a router's calls: not the retrieval role's, whose draws are then the same with and without injection."""
@@ -248,21 +251,81 @@ def _event(name: str, **detail: Any) -> None:
 
 
 def _in_thread(work: Callable[[], RouterResult]) -> Future[RouterResult]:
-    """Run the work in a daemon thread with the caller's context, recorded as work; return its future."""
-    future: Future[RouterResult] = Future()
-    context, recorder = contextvars.copy_context(), current_recorder()
+    """Run the work in a daemon thread, recorded as work; return its future."""
+    recorder = current_recorder()
 
-    def run() -> None:
-        # From here on a cancellation of the waiting task no longer touches the future.
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            with contextlib.nullcontext() if recorder is None else recorder.thread_work(ROUTER_ROLE):
-                result = work()
-        except BaseException as error:  # noqa: BLE001 - handed to the waiting caller, as a pool would
-            future.set_exception(error)
-        else:
-            future.set_result(result)
+    def run() -> RouterResult:
+        with contextlib.nullcontext() if recorder is None else recorder.thread_work(ROUTER_ROLE):
+            return work()
 
-    threading.Thread(target=context.run, args=(run,), name="docmind-router", daemon=True).start()
-    return future
+    return in_daemon_thread(run, "docmind-router")
+
+
+_CITABLE = re.compile(r"[^\s\[\]]{1,200}")
+# What LlamaIndex answers when it found nothing.
+_EMPTY_ANSWERS = frozenset({"", "None", "Empty Response"})
+
+
+def read_source_nodes(answer: Any, limit: int) -> tuple[RetrievedDocument, ...]:
+    """Convert a router's answer to documents, best first, at most `limit`; none for an empty answer.
+
+    Documents of equal score keep the order in which the router has them; of two with one id the better stays.
+    Raises: ServiceError for an unusable answer: nodes of another type, or without an id or a text, a
+    score that is no number, an answer in words without a source.
+    """
+    if inspect.isawaitable(answer):
+        if inspect.iscoroutine(answer):
+            answer.close()
+        raise ServiceError("the router's query() gave an awaitable: an async method is to be called aquery()")
+    nodes = getattr(answer, "source_nodes", None)
+    if not isinstance(nodes, Sequence) or isinstance(nodes, str | bytes):
+        raise ServiceError(f"the router's answer has no list of source_nodes, but {type(nodes).__name__}")
+    if not nodes and str(getattr(answer, "response", "") or "").strip() not in _EMPTY_ANSWERS:
+        raise ServiceError("the router answered in words and named no source")
+    ranked = sorted((_document(node, place) for place, node in enumerate(nodes)), key=lambda one: -one.score)
+    best: dict[str, RetrievedDocument] = {}
+    for document in ranked:
+        best.setdefault(document.id, document)
+    return tuple(best.values())[:limit]
+
+
+def _document(item: Any, place: int) -> RetrievedDocument:
+    node = getattr(item, "node", item)
+    text = _text(node)
+    if text is None or not text.strip():
+        raise ServiceError(f"the router's source {place} has no text")
+    metadata = getattr(node, "metadata", None) or {}
+    if not isinstance(metadata, Mapping):
+        raise ServiceError(f"the router's source {place} has metadata that is no mapping")
+    return RetrievedDocument(_id(node, place), text, clean_metadata(metadata), _score(item, place))
+
+
+def _text(node: Any) -> str | None:
+    get_content = getattr(node, "get_content", None)
+    candidates = (get_content() if callable(get_content) else None, *(getattr(node, n, None) for n in _TEXT_NAMES))
+    return next((candidate for candidate in candidates if isinstance(candidate, str)), None)
+
+
+_TEXT_NAMES = ("text", "content")
+_ID_NAMES = ("node_id", "id_", "id")
+
+
+def _id(node: Any, place: int) -> str:
+    node_id = next((value for name in _ID_NAMES if isinstance(value := getattr(node, name, None), str | int)), None)
+    if node_id is None or not str(node_id).strip() or isinstance(node_id, bool):
+        raise ServiceError(f"the router's source {place} has no id")
+    name = str(node_id)
+    if _CITABLE.fullmatch(name) and is_clean(name):
+        return name
+    # An id may be the path of a file, or have words in it: the digest can be cited and says nothing.
+    return "source-" + hashlib.blake2b(name.encode(errors="replace"), digest_size=6).hexdigest()
+
+
+def _score(item: Any, place: int) -> float:
+    value = getattr(item, "score", None)
+    if value is None:
+        return 0.0
+    # Numbers of other libraries, such as numpy's, have the method; text and truth values are not meant.
+    if isinstance(value, bool | str) or not hasattr(value, "__float__") or not math.isfinite(float(value)):
+        raise ServiceError(f"the router's source {place} has a score that is no finite number")
+    return float(value)

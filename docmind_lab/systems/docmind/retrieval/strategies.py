@@ -180,11 +180,6 @@ _REQUESTS: Mapping[str, Callable[[SearchIndex, dict[str, Any], int], Requests]] 
 }
 
 
-def _requests(index: SearchIndex, strategy: str, query: str, limit: int) -> Requests | None:
-    arguments = build_query(index, strategy, query, limit)
-    return _REQUESTS.get(strategy_in_effect(index, strategy), _single)(index, arguments, limit) if arguments else None
-
-
 def sort_best_first(documents: Iterable[RetrievedDocument]) -> tuple[RetrievedDocument, ...]:
     """Sort the documents by falling score, ties by id."""
     return tuple(sorted(documents, key=lambda document: (-document.score, document.id)))
@@ -232,21 +227,17 @@ async def search_async(
 def _search_steps(
     client: QdrantClient | AsyncQdrantClient, index: SearchIndex, strategy: str, query: str, limit: int
 ) -> Steps[tuple[RetrievedDocument, ...]]:
-    requests = _requests(index, strategy, query, limit)
-    if requests is None:
+    arguments = build_query(index, strategy, query, limit)
+    if not arguments:
         return ()
+    requests = _REQUESTS.get(strategy_in_effect(index, strategy), _single)(index, arguments, limit)
     request = next(requests)
     while True:
         call = functools.partial(getattr(client, request.method), **request.arguments)
-        points = _extract_points((yield Operation(call, call)))
+        response = yield Operation(call, call)
         try:
-            request = requests.send(points)
+            # A scroll gives its points and where to go on; a query an object that has them.
+            request = requests.send(response[0] if isinstance(response, tuple) else response.points)
         except StopIteration as end:
             documents: tuple[RetrievedDocument, ...] = end.value
             return documents
-
-
-def _extract_points(response: Any) -> Points:
-    # A scroll gives its points and where to go on; a query an object that has them.
-    points: Points = response[0] if isinstance(response, tuple) else response.points
-    return points

@@ -1,25 +1,110 @@
-"""A program as a system under a deadline: its question on standard input, its answer on standard output."""
+"""A program as a system under a deadline: its question on standard input, its answer on standard output.
+
+Its process is, with all that it starts, a process group of its own, which is signalled and ended as one.
+"""
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import json
 import os
 import shlex
 import shutil
+import signal
+import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import IO, Any, Final
 from urllib.parse import quote
 
+from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.settings import DEADLINE_VARIABLE
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.asgi_messages import RUN_PATH
 from docmind_lab.services.openai_service import MODEL_NAME
-from docmind_lab.systems.own.programs.process import ProcessGroup
+
+# What is not a member's own business: how soon the end of the last one is seen.
+_LOOK_S = 0.02
+_GONE = frozenset("ZX")
+
+_running: set[ProcessGroup] = set()
+
+
+class ProcessGroup:
+    """A process in a session of its own, with all that it starts and that stays in its group.
+
+    command: the program and its arguments; no shell reads them. folder: its working directory; None for the caller's.
+    streams: stdin, stdout and stderr, as `subprocess` takes them.
+
+    Raises: OSError when it cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        variables: Mapping[str, str],
+        *,
+        folder: str | None = None,
+        **streams: int | IO[Any],
+    ) -> None:
+        own_session: dict[str, Any] = {"start_new_session": True, **streams}
+        self.process = subprocess.Popen(list(command), env=dict(variables), cwd=folder, **own_session)
+        self._killed = threading.Event()
+        _running.add(self)
+
+    def signal(self, number: int) -> None:
+        """Send a signal to every process of the group; a group that has ended gets none."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self.process.pid, number)
+
+    def is_alive(self) -> bool:
+        """Return whether some process of the group is still at work."""
+        if self.process.poll() is None:
+            return True
+        try:
+            os.killpg(self.process.pid, 0)
+        except (ProcessLookupError, PermissionError):
+            return False
+        # One that has ended stays in the group until its parent asks for its exit code.
+        return not sys.platform.startswith("linux") or _has_member(self.process.pid)
+
+    def wait_until_over(self) -> None:
+        """Return when the last process of the group has ended, or `kill` was called."""
+        self.process.wait()
+        while self.is_alive() and not self._killed.wait(_LOOK_S):
+            pass
+
+    def kill(self) -> None:
+        """End every process of the group at once, and wait for the first of them."""
+        self._killed.set()
+        self.signal(signal.SIGKILL)
+        self.process.wait()
+        _running.discard(self)
+
+
+def _has_member(group: int) -> bool:
+    """Return whether a process of the group is there that has not ended, from Linux's /proc."""
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, IndexError):
+            # The name of a program, in parentheses, may hold spaces.
+            state, _, of = path.read_text(errors="replace").rpartition(")")[2].split()[:3]
+            if of == str(group) and state not in _GONE:
+                return True
+    return False
+
+
+@atexit.register
+def kill_all() -> None:
+    """End every process group that is still there."""
+    for group in list(_running):
+        group.kill()
+
 
 ROLE = "program"
 """The role of a program in the tables, and in faults (`hang:program`)."""
@@ -28,6 +113,7 @@ TIMEOUT_WORD = "{timeout}"
 TIMEOUT_VARIABLE = "DECISION_TIMEOUT_S"
 # Under an alternative that leaves a program without a timeout, one that it never reaches.
 _NO_TIMEOUT_S = 86_400
+_LEAST_S = 0.001
 _MOST_TEXT = 1_000_000
 
 # A port that nothing listens on: what tries to leave the machine fails at once.
@@ -128,12 +214,25 @@ class ProgramRun:
     count_requests: Callable[[], int]
     begun: Callable[[RunningProgram], None]
 
-    def start(self, inputs: Mapping[str, Any], own_timeout_s: float | None = None) -> RunningProgram:
-        """Start the process. inputs: the question, and further keys. Raises: ConfigurationError when it cannot."""
+    def start(
+        self, inputs: Mapping[str, Any], own_timeout: Deadline | None = None, told: Deadline | None = None
+    ) -> RunningProgram:
+        """Start the process.
+
+        inputs: the question, and further keys. own_timeout: what its own timeout is to keep; None for none. told: what
+        its environment says of a deadline; None for nothing.
+
+        Raises: ConfigurationError when it cannot be started.
+        """
         root = f"{self.root}{RUN_PATH}/{quote(self.recorder.run_id, safe='')}/{self.recorder.seed}/{ROLE}"
         variables = {**os.environ, **SILENT, **service_variables(root)}
+        # That of a program around this one is not for it.
+        variables.pop(DEADLINE_VARIABLE, None)
+        own_timeout_s = None if own_timeout is None else max(_LEAST_S, own_timeout.remaining())
         if own_timeout_s is not None:
             variables[TIMEOUT_VARIABLE] = f"{own_timeout_s:g}"
+        if told is not None:
+            variables[DEADLINE_VARIABLE] = f"{max(_LEAST_S, told.remaining()):.3f}"
         running = RunningProgram(self, variables, _question_text(inputs), own_timeout_s)
         self.begun(running)
         return running
@@ -147,6 +246,7 @@ class RunningProgram:
     ) -> None:
         self.run, self.requests = run, 0
         self.exited = threading.Event()
+        self._end: threading.Timer | None = None
         self._scratch = tempfile.TemporaryDirectory(prefix="docmind-program-")
         self._files = {name: Path(self._scratch.name, name) for name in ("stdin", "stdout", "stderr")}
         self._files["stdin"].write_text(question, encoding="utf-8")
@@ -187,8 +287,17 @@ class RunningProgram:
         """Send a signal to the process and all that it has started."""
         self._group.signal(number)
 
+    def kill_rest_at(self, deadline: Deadline) -> None:
+        """Have what the process has started, and what is still there at the deadline, end then. Returns at once."""
+        if self._group.is_alive():
+            self._end = threading.Timer(max(0.0, deadline.remaining()), self._group.signal, (signal.SIGKILL,))
+            self._end.daemon = True
+            self._end.start()
+
     def close(self) -> None:
         """End the process and all that it has started, and remove its files."""
+        if self._end is not None:
+            self._end.cancel()
         self._group.kill()
         self._scratch.cleanup()
 

@@ -1,31 +1,35 @@
 """A program as a workload kind, its questions, and the alternatives that it can have.
 
-Those are SIGKILL (B), SIGTERM (C), and its own timeout (F).
+Those are its deadline in its environment (A), SIGKILL (B), SIGTERM (C), the three of them in turn (E), and its own
+timeout (F).
 """
 
 from __future__ import annotations
 
 import functools
+import json
 import shlex
 import signal
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from types import MappingProxyType
 from typing import Any, Self
 
-from docmind_lab.alternatives import ALTERNATIVES, Alternative
+from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.base import AroundAlternative, Outcome, RunLog, options_json
-from docmind_lab.core.alternative_catalogue import letter_of
-from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.deadlines import Deadline, PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
+from docmind_lab.core.settings import DEADLINE_VARIABLE
+from docmind_lab.core.time_policies import TimePolicies
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.server import LogClient, ServiceProcess
 from docmind_lab.systems.base.node_modes import NodeMode
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.retries import own_retries
-from docmind_lab.systems.base.workload_kind import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind
+from docmind_lab.systems.base.workload_kind import PROGRAM_PREFIX, Defaults, Surroundings, WorkloadKind, left_out
 from docmind_lab.systems.own.agents import Agent, agent_graph, as_question
 from docmind_lab.systems.own.inputs import (
     GraphInput,
@@ -37,7 +41,6 @@ from docmind_lab.systems.own.inputs import (
     share_of_gold,
 )
 from docmind_lab.systems.own.own_kind import OwnGraph
-from docmind_lab.systems.own.programs import process
 from docmind_lab.systems.own.programs.program import (
     ROLE,
     TIMEOUT_VARIABLE,
@@ -45,6 +48,7 @@ from docmind_lab.systems.own.programs.program import (
     Program,
     ProgramRun,
     RunningProgram,
+    kill_all,
 )
 
 # Some programs import a framework for seconds before their first request.
@@ -58,7 +62,7 @@ class ProgramServices(ServiceProcess):
     """The simulated services, with the programs that ask them: these are ended first."""
 
     def __exit__(self, *exc_info: object) -> None:
-        process.kill_all()
+        kill_all()
         super().__exit__(*exc_info)
 
 
@@ -153,6 +157,7 @@ def program_kind(workload: str) -> WorkloadKind:
     if name not in _programs:
         raise ConfigurationError(f"program {name!r} is not known here; name its command: dl.command(command, inputs)")
     program = _programs[name]
+    refusal = functools.partial(refusal_of, program)
 
     def build(around: Surroundings) -> ProgramWorkload:
         return ProgramWorkload(name, program, around.addresses).in_node_mode(around.node_mode)
@@ -168,74 +173,110 @@ def program_kind(workload: str) -> WorkloadKind:
         in_this_process=True,
         retries=own_retries,
         serve=ProgramServices,
-        refusal=functools.partial(refusal_of, program),
-        carried_out_by=OnProgram,
-        notes=notes_on(program),
+        refusal=refusal,
+        carried_out_by=on_program,
+        notes=(_SIGNALS_IN_WORDS, _OWN_IN_WORDS, *left_out(refusal)),
     )
 
 
 # ---- the alternatives
 
-# Alternative → the signal at the deadline, and the stop reason of a run that it ends.
-_SIGNALS: Mapping[str, tuple[signal.Signals, str]] = MappingProxyType(
-    {
-        "hard_timeout": (signal.SIGKILL, "hard_timeout"),
-        "async_cancellation": (signal.SIGTERM, "cancelled"),
-    }
+_KILL, _TERMINATE = (signal.SIGKILL, "hard_timeout"), (signal.SIGTERM, "cancelled")
+# Alternative → the signals in turn, the last at the deadline, each with the stop reason of a run that it ends.
+_SIGNALS: Mapping[str, tuple[tuple[signal.Signals, str], ...]] = MappingProxyType(
+    {"hard_timeout": (_KILL,), "async_cancellation": (_TERMINATE,), "hybrid": (_TERMINATE, _KILL)}
 )
+_TOLD, _IN_TURN = "cooperative", "hybrid"
 _OWN_TIMEOUT = "native"
 _NO_LIMIT = "unguarded"
 # As the program `timeout` of GNU coreutils has it.
 _TIMED_OUT_CODE = 124
-_LEAST_S = 0.001
+_RESERVED_SHARE = 0.1
+_WRAP_UP = "wrap_up"
 
-SIGNALS_IN_WORDS = "B is SIGKILL and C is SIGTERM, to the process group at the deadline."
+_SIGNALS_IN_WORDS = (
+    "B is SIGKILL and C is SIGTERM, to the process group at the deadline; E is SIGTERM when its reserve begins and "
+    f"SIGKILL at the deadline, with {DEADLINE_VARIABLE} in its environment."
+)
+_OWN_IN_WORDS = f"F is its own timeout: {TIMEOUT_WORD} in its command, {TIMEOUT_VARIABLE} in its environment."
 
 
 def refusal_of(program: Program, alternative: Alternative, *, by_name: bool = False) -> str:
     """Return why a program cannot have an alternative, with the remedy; empty if it can."""
-    if alternative.propagates:
-        return "a deadline does not travel into another process; use a signal (B, C) or the program's own timeout (F)"
     if alternative.name == "stop_flag":
         return "a program has no steps between which a flag could be looked at; use async_cancellation (C), a SIGTERM"
-    if alternative.name not in (*_SIGNALS, _OWN_TIMEOUT, _NO_LIMIT) or options_json(alternative) != "{}":
-        return "a program is ended by a signal or by its own timeout; use B, C or F"
+    options = json.loads(options_json(alternative))
+    policies = str(options.pop("policies", ""))
+    if alternative.name not in (*_SIGNALS, _TOLD, _OWN_TIMEOUT, _NO_LIMIT) or options:
+        return "a program is told its deadline, ended by signals or by its own timeout; use A, B, C, E or F"
+    reserves = alternative.name == _IN_TURN and TimePolicies.parse(policies).names == (_WRAP_UP,)
+    # A program has no tools and no prompt that the lab could change: what a wrap_up says of them would do nothing.
+    reserves = reserves and "/" not in policies
+    if policies and not reserves:
+        return f"no policy reaches the calls of another process; leave out {policies}, or name E+{_WRAP_UP}:5s"
+    if alternative.name == _TOLD and not by_name:
+        return f"nothing ends a program that does not look at {DEADLINE_VARIABLE}; name A if this one does"
     if alternative.name == _OWN_TIMEOUT and not (by_name or program.has_timeout):
         return f"the command has no {TIMEOUT_WORD}; put it where its timeout belongs, or name F for {TIMEOUT_VARIABLE}"
     return ""
 
 
-def notes_on(program: Program) -> tuple[str, ...]:
-    """Return sentences on what the alternatives are to a program, and on those that it cannot have."""
-    own = f"F is its own timeout: {TIMEOUT_WORD} in its command, {TIMEOUT_VARIABLE} in its environment."
-    refusals = ((kind, refusal_of(program, kind())) for kind in ALTERNATIVES.values())
-    return SIGNALS_IN_WORDS, own, *(f"{letter_of(kind.name)} is left out: {why}." for kind, why in refusals if why)
-
-
+@dataclass(frozen=True)
 class OnProgram(AroundAlternative):
     """Runs a program under an alternative.
 
-    A caller that sends SIGTERM waits for the end of the process, as long as that takes. What the process has started,
-    and what goes on in its group, is work of the run until the run is over, and then killed.
+    A caller that sends SIGTERM under C waits for the end of the process, as long as that takes. What the process has
+    started, and what goes on in its group, is work of the run until the run is over, and then killed; under E it is
+    killed at the deadline.
+
+    reserve_s: under E, how long before the deadline SIGTERM comes, in seconds; None for a tenth of the time limit.
     """
 
+    reserve_s: float | None = None
+
     def run(self, runnable: ProgramRun, inputs: Mapping[str, Any], deadline: Deadline, recorder: RunLog) -> Outcome:
-        """Start the program, wait for it, and signal it at the deadline. Raises: as `ProgramRun.start`."""
+        """Start the program, wait for it, and signal it at the deadline.
+
+        Raises: as `ProgramRun.start`, and ConfigurationError for a reserve that leaves the program no time.
+        """
         name = self.alternative.name
-        has_own = name == _OWN_TIMEOUT
-        running = runnable.start(inputs, max(_LEAST_S, deadline.remaining()) if has_own else None)
-        number, reason = _SIGNALS.get(name, (None, ""))
-        if number is not None and not running.exited.wait(max(0.0, deadline.remaining())):
+        reserve_s, is_told = self._reserve_s(deadline), self.alternative.propagates
+        has_own, reason = name == _OWN_TIMEOUT, ""
+        running = runnable.start(inputs, deadline if has_own else None, deadline if is_told else None)
+        for number, why in _SIGNALS.get(name, ()):
+            is_asked_first = (number, why) != _SIGNALS[name][-1]
+            if running.exited.wait(max(0.0, deadline.remaining() - (reserve_s if is_asked_first else 0.0))):
+                break
             recorder.event("stop_requested", ROLE, signal=number.name)
             running.signal(number)
-            running.exited.wait()
-            return _stopped(running, reason)
+            reason = why
         running.exited.wait()
+        if name == _IN_TURN:
+            running.kill_rest_at(deadline)
+        if reason:
+            return _stopped(running, reason)
         if running.code == 0 and running.text():
             return Outcome("answered", running.text())
-        if has_own and (running.code == _TIMED_OUT_CODE or deadline.passed()):
-            return _stopped(running, "node_timeout")
+        if (has_own or is_told) and (running.code == _TIMED_OUT_CODE or deadline.passed()):
+            return _stopped(running, "node_timeout" if has_own else "deadline")
         return Outcome("failed", running.text(), (), "error", running.error_type, running.failure())
+
+    def _reserve_s(self, deadline: Deadline) -> float:
+        """Return how long before the deadline E asks the program to end. Raises: ConfigurationError if at once."""
+        reserve_s = _RESERVED_SHARE * deadline.limit_s if self.reserve_s is None else self.reserve_s
+        if reserve_s >= deadline.limit_s:
+            raise ConfigurationError(
+                f"reserve_s is {reserve_s:g} and the time limit {deadline.limit_s:g} s: the program would be stopped "
+                "as soon as it is started; reserve less, or give it more time"
+            )
+        return reserve_s
+
+
+def on_program(alternative: Alternative) -> OnProgram:
+    """Return what carries an alternative out on a program; the policy `wrap_up` of E says when SIGTERM comes."""
+    policy: PropagationPolicy | None = getattr(alternative, "policy", None)
+    wrap_up = None if policy is None else policy.policies.wrap_up
+    return OnProgram(alternative, None if wrap_up is None else wrap_up.reserve_s)
 
 
 def _stopped(running: RunningProgram, reason: str) -> Outcome:

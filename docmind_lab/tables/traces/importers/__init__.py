@@ -2,7 +2,8 @@
 
 export_records  the records of JSON and Parquet files, one after the other
 spans           spans as tools export them, and the runs that they are of
-otlp, tools     readers of tracing tools: OpenTelemetry; LangSmith, Langfuse and Phoenix
+otlp            reader of OpenTelemetry
+tracing_tools   readers of LangSmith, Langfuse and Phoenix
 recordings      reader of the lab's own recordings
 
 SPAN_FORMATS names those of spans. A reader says in `Traces.notes` how many spans it used and left out, and why.
@@ -16,7 +17,7 @@ from typing import Final
 from docmind_lab.tables.traces.importers.export_records import Record
 from docmind_lab.tables.traces.importers.otlp import OTLP
 from docmind_lab.tables.traces.importers.spans import SpanFormat
-from docmind_lab.tables.traces.importers.tools import LANGFUSE, LANGSMITH, OPENINFERENCE
+from docmind_lab.tables.traces.importers.tracing_tools import LANGFUSE, LANGSMITH, OPENINFERENCE
 
 SPAN_FORMATS: Final[Mapping[str, SpanFormat]] = {
     "otlp": OTLP,

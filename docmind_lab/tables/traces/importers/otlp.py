@@ -20,7 +20,7 @@ from docmind_lab.tables.traces.importers.spans import (
     outcome_of_error,
     required_instant_ns,
 )
-from docmind_lab.tables.traces.importers.tools import KINDS
+from docmind_lab.tables.traces.importers.tracing_tools import KINDS
 
 _KINDS: Final = {
     "chat": "llm",

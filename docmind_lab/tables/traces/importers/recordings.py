@@ -158,11 +158,6 @@ class RecordedRun:
         ]
         return json.dumps(values, separators=(",", ":"))
 
-    @classmethod
-    def from_json(cls, line: str) -> RecordedRun:
-        """Parse a line that `to_json` wrote. Raises: ValueError for anything else."""
-        return _RUN.validate_json(line)
-
 
 _NOTHING: Final[tuple[Any, ...]] = (None, "", (), [])
 _RUN: Final = TypeAdapter(RecordedRun)
@@ -215,23 +210,17 @@ class Recording(ShownAsCode):
         return sum(len(run.calls) for run in self.runs)
 
     @functools.cached_property
-    def _by_key(self) -> dict[RunKey, RecordedRun]:
+    def by_key(self) -> dict[RunKey, RecordedRun]:
+        """The runs by their keys."""
         return {run.key: run for run in self.runs}
 
     @functools.cached_property
-    def _by_question(self) -> dict[tuple[int, str], list[RecordedRun]]:
+    def by_question(self) -> dict[tuple[int, str], list[RecordedRun]]:
+        """The runs by seed and question, under any alternative, in a fixed order."""
         runs: dict[tuple[int, str], list[RecordedRun]] = {}
         for run in sorted(self.runs, key=lambda run: run.key):
             runs.setdefault((run.seed, run.question_id), []).append(run)
         return runs
-
-    def run_of(self, key: RunKey) -> RecordedRun | None:
-        """Return the run with that key; None if there is none."""
-        return self._by_key.get(key)
-
-    def others_of(self, seed: int, question_id: str) -> list[RecordedRun]:
-        """Return the runs with that seed and question, under any alternative, in a fixed order."""
-        return self._by_question.get((seed, question_id), [])
 
     def __repr__(self) -> str:
         state = "complete" if self.manifest.get("complete") else "not complete"
@@ -263,7 +252,7 @@ def is_recording(folder: Path) -> bool:
 
 def _read(line: str, number: int, place: Path) -> RecordedRun:
     try:
-        return RecordedRun.from_json(line)
+        return _RUN.validate_json(line)
     except ValueError as error:
         raise RecordError(
             f"{place / RUNS}, line {number}: no recorded run ({error}); record the study again"

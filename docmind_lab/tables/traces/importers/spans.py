@@ -201,7 +201,7 @@ def _notes(count: Counter[str], runs: list[TracedRun], used: int) -> tuple[str, 
 def _run(
     trace_id: str, of_trace: Mapping[str, ExportedSpan], source: str, count: Counter[str]
 ) -> tuple[TracedRun, list[Span]]:
-    spans, outer = innermost(_outside_themselves(of_trace))
+    spans, outer = innermost(_without_cycles(of_trace))
     count["outer"] += outer
     is_top = {span.span_id: span.parent_id not in of_trace for span in spans}
     spans = [replace(span, kind="agent") if not span.kind and is_top[span.span_id] else span for span in spans]
@@ -232,7 +232,7 @@ def _run(
     return run, [_span(span, by_id, begun, count) for span in spans]
 
 
-def _outside_themselves(of_trace: Mapping[str, ExportedSpan]) -> list[ExportedSpan]:
+def _without_cycles(of_trace: Mapping[str, ExportedSpan]) -> list[ExportedSpan]:
     """Return the spans of a trace; one that is inside of itself, also by way of others, is at the top."""
     result, parents = [], {span_id: span.parent_id for span_id, span in of_trace.items()}
     for span_id, span in of_trace.items():
@@ -257,6 +257,7 @@ def _span(span: ExportedSpan, by_id: Mapping[str, ExportedSpan], begun: int, cou
     if first is not None and (first < span.started_ns or (span.ended_ns is not None and first > span.ended_ns)):
         count["first"] += 1
         first = None
+    first_at_s = NAN if first is None else (first - begun) / 1e9
     outcomes = {"interrupted": "ok"}
     return Span(
         trace_id=span.trace_id,
@@ -266,7 +267,8 @@ def _span(span: ExportedSpan, by_id: Mapping[str, ExportedSpan], begun: int, cou
         kind=span.kind,
         started_at_s=(span.started_ns - begun) / 1e9,
         ended_at_s=NAN if span.ended_ns is None else (span.ended_ns - begun) / 1e9,
-        first_byte_at_s=NAN if first is None else (first - begun) / 1e9,
+        first_byte_at_s=first_at_s,
+        first_token_at_s=first_at_s,
         outcome="open" if span.ended_ns is None else outcomes.get(span.outcome, span.outcome),
         input_tokens=span.input_tokens,
         output_tokens=span.output_tokens,

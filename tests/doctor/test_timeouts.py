@@ -1,0 +1,107 @@
+"""`dl.timeouts`: limits by design, measured by a hang and a trickle, and what does not fit."""
+
+from __future__ import annotations
+
+import functools
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commands_here import said
+from hung_graphs import chat_model
+from limited_graphs import GRAPHS, Expected, node_of
+
+import docmind_lab as dl
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.experiments.doctor.limits_in_force import Limit, designed, in_sequence_s
+from docmind_lab.experiments.doctor.timeouts import TimeoutReport
+
+TOLERANCE = 0.02
+"""Waits of clients are drawn, up to a quarter shorter; what is not struck takes some time."""
+
+INVERSIONS = {
+    "openai in a short node": "openai gives up after 55 s × 3, the node after 20 s",
+    "idle": "openai gives up after 30 s, the idle node after 6 s",
+    "aiohttp with a total": "the read of aiohttp gives up after 60 s, the try after 10 s",
+    "anthropic in a short run": "anthropic gives up after 30 s × 2, the run after 20 s",
+    "tenacity around openai": "Retrying gives up after 16.5 s × 2, the run after 30 s",
+    "RetryPolicy": "the node gives up after 4 s × 3, the run after 15 s",
+    "two calls in a short step": "the node gives up after 15 s, the step after 12 s",
+    "a node longer than its run": "the node gives up after 30 s, the run after 20 s",
+}
+
+
+@functools.cache
+def report_of(expected: Expected) -> TimeoutReport:
+    return dl.timeouts(dl.graph(expected.graph, [expected.asked]), expected.run_s)
+
+
+def rows_of(report: TimeoutReport, level: str) -> list[Any]:
+    return [row for row in report.rows if row.level == level]
+
+
+@pytest.mark.parametrize("expected", GRAPHS, ids=lambda each: each.name)
+def test_limits_are_as_built_and_last_as_long_as_measured(expected: Expected) -> None:
+    report = report_of(expected)
+    (node,) = rows_of(report, "node")
+    assert max(row.designed_s for row in rows_of(report, "call")) == pytest.approx(expected.call_s)
+    assert node.designed_s == pytest.approx(expected.designed_s)
+    assert node.hang_s == pytest.approx(expected.hang_s, rel=TOLERANCE, abs=0.3)
+    assert node.hang_requests == expected.requests
+    assert node.trickle_s == pytest.approx(expected.trickle_s, rel=TOLERANCE, abs=0.3)
+    found = INVERSIONS.get(expected.name)
+    assert report.inversions == ((f"In node {node.node}, {found}.",) if found else ())
+    assert max(map(len, report.finding().text(80).splitlines())) <= 80
+
+
+def test_each_layer_of_retries_is_a_row_and_multiplies() -> None:
+    model: Any = chat_model(4, tries=2).with_retry(stop_after_attempt=3, wait_exponential_jitter=False)
+    report = dl.timeouts(dl.graph(node_of(lambda: model.invoke("Why?")), [{"question": "Why?"}]))
+    (call,), (retry,), (read,) = (rows_of(report, level) for level in ("call", "retry", "read"))
+    assert [(row.who, row.tries, row.designed_s) for row in (call, retry)] == [
+        ("RunnableRetry", 3, 25.5),
+        ("langchain-openai", 2, 8.5),
+    ]
+    assert (call.hang_requests, call.hang_s) == (6, pytest.approx(25.5, rel=TOLERANCE))
+    assert (read.hang_requests, read.hang_s) == (1, pytest.approx(4.0, rel=TOLERANCE))
+
+
+def test_arithmetic_adds_what_follows_and_not_what_goes_side_by_side() -> None:
+    assert in_sequence_s([((0.0, 1.0), 5.0), ((0.5, 2.0), 7.0), ((2.0, 3.0), 4.0)]) == 11.0
+    assert in_sequence_s([]) == 0.0
+    limits = [Limit("node", "node", 20.0, 2, 1.0), Limit("call", "a", tries=3, waits_s=1.5), Limit("read", "a", 5.0)]
+    limits.append(Limit("connect", "a", 3.0))
+    assert [limit.designed_s for limit in designed(limits)] == [2 * 16.5 + 1.0, 16.5, 5.0, 3.0]
+    assert designed(limits[:1])[0].designed_s == 41.0
+
+
+def test_the_command_prints_the_table_and_ends_with_an_exit_code_by_the_inversions(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    inputs = tmp_path / "inputs.jsonl"
+    inputs.write_text('{"question": "Why?"}\n')
+    words = ["doctor", "--timeouts", "--graph", "limited_graphs:httpx_in_a_loop", "--inputs", inputs]
+    code, printed, _ = said(capsys, *words)
+    assert code == 0
+    assert "of  bounds limit tries designed hang sent trickle" in printed
+    assert "no end" in printed
+    code, printed, _ = said(capsys, *words, "--decision-timeout", "4", "--json")
+    data = json.loads(printed)
+    assert (code, data["inversions"]) == (1, ["In node only, httpx gives up after 5 s, the run after 4 s."])
+    assert {"node", "level", "seconds", "tries", "designed_s", "hang_s", "trickle_s"} <= data["limits"][0].keys()
+    code, _, refused = said(capsys, *words, "--alternatives", "A")
+    assert code == 2
+    assert "--timeouts judges no alternative: leave --alternatives out" in refused
+
+
+def test_a_decision_timeout_that_is_none_is_refused_by_name() -> None:
+    with pytest.raises(ConfigurationError, match="decision timeout"):
+        dl.timeouts(dl.graph(GRAPHS[1].graph, [{"question": "Why?"}]), -1.0)
+
+
+def test_the_figure_draws_each_limit_that_a_fault_is_of_with_its_tries() -> None:
+    axes = dl.plots.nested_limits(report_of(GRAPHS[0]), ax=dl.plots.OFFSCREEN)
+    assert [round(bar.get_width(), 1) for bar in axes.patches if bar.get_height() < 1] == [20.0, 20.0, 166.5, 55.0]
+    labels = [text.get_text() for text in axes.get_yticklabels()]
+    assert labels == ["run", "node only 20 s", "  openai, call × 3", "  openai, read 55 s"]
