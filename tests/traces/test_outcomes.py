@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import fields
 from pathlib import Path
 
@@ -175,23 +174,3 @@ def test_many_deadlines_at_once_are_what_each_is_alone(monkeypatch: pytest.Monke
 def test_a_deadline_must_be_positive_and_finite(bad: float) -> None:
     with pytest.raises(ConfigurationError, match="positive and finite"):
         at(bad, "A")
-
-
-@pytest.mark.full
-def test_a_frontier_of_1000_runs_200_deadlines_and_7_alternatives_takes_a_second_of_processor_time() -> None:
-    generator = np.random.default_rng(1)
-    runs, spans = [], []
-    for number in range(1_000):
-        at_s, trace_id = 0.0, str(number)
-        for name in range(12):
-            seconds = float(generator.lognormal())
-            more = {"trace_id": trace_id, "first_byte_at_s": at_s + seconds / 3, "output_tokens": 50.0}
-            spans.append(call(str(name), at_s, at_s + seconds, **more))
-            at_s += seconds
-        runs.append(run(trace_id, at_s, result_from_s=at_s / 2))
-    replay = Replay(Traces.of(runs, spans))
-    begun = time.process_time()
-    for named in rules_of("unguarded,A,B,C,D,E,F"):
-        replay.under(named.rule, np.geomspace(1, 60, 200))
-    # It takes 0.4 to 0.8 s: processor time, which other programs lengthen only by what they take from caches.
-    assert time.process_time() - begun < 1
