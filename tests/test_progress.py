@@ -58,14 +58,14 @@ def test_a_bar_is_drawn_while_nothing_is_done_and_leaves_no_line_and_no_thread(m
     assert screen.drawn.wait(30.0)
     screen.drawn.clear()
     bar.show(3, 4)
-    while "3/4" not in screen.getvalue():
+    while "3/4 runs [" not in screen.getvalue():
         assert screen.drawn.wait(30.0)
     bar.close()
     assert screen.getvalue().rpartition("\r")[0].rpartition("\r")[2].strip() == "", "the line is cleared"
     assert (bar.done, drawing_threads()) == (3, [])
 
 
-def test_no_rate_is_negative_where_a_second_part_begins(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_time_is_negative_where_a_second_part_begins(monkeypatch: pytest.MonkeyPatch) -> None:
     screen = a_screen(monkeypatch)
     bar = ProgressBar("runs", "measuring", is_shown=True)
     for done, total in ((60, 100), (70, 200), (5, 300)):

@@ -82,9 +82,10 @@ class ProgressBar:
 
     def __init__(self, unit: str, activity: str, *, is_shown: bool) -> None:
         self.done, self._total, self._name, self._activity = 0, 0, "", activity
-        # The parts that were done before the count began, which the rate leaves out, and when it began.
+        # The parts that were done before the count began, which the remaining time leaves out, and when it began.
         self._first = (0, time.time())
-        self._style = {"unit": f" {unit}", "desc": "starting", "total": 0, "leave": False}
+        counted = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}} {unit} [{{elapsed}}<{{remaining}}{{postfix}}]"
+        self._style = {"bar_format": counted, "desc": "starting", "total": 0, "leave": False}
         self._is_hidden = False
         self._closed = threading.Event()
         self._bar: Any = None
@@ -136,7 +137,7 @@ class ProgressBar:
             self._bar = self._new_bar()
         bar, done, total = self._bar, self.done, self._total
         if bar.total != total:
-            # It is drawn here, with nothing done: from what was there before it, the rate would be negative.
+            # It is drawn here, with nothing done: from what was there before, the remaining time would be negative.
             bar.initial = 0
             bar.reset(total=total)
         (bar.initial, bar.start_t), bar.n = self._first, done

@@ -59,9 +59,11 @@ def read_endpoints(file: str | Path) -> tuple[Endpoint, ...]:
         raise ConfigurationError(f"endpoints: {place} cannot be read ({error.strerror})") from error
     except ValueError as error:
         raise ConfigurationError(f"endpoints: {place} is not TOML: {error}") from error
-    rows = data.get("endpoint")
-    if set(data) != {"endpoint"} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ConfigurationError(f"endpoints: {place} must have rows [[endpoint]], and nothing else")
+    rows = data.get("endpoint", [])
+    if not data.keys() <= {"endpoint"} or not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
+        raise ConfigurationError(
+            f'endpoints: {place} may have rows and nothing else; a row begins with [[endpoint]], and then host = "…"'
+        )
     columns = {each.name for each in fields(Endpoint)} - {"folder"}
     endpoints = []
     for number, row in enumerate(rows, 1):

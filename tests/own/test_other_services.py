@@ -161,6 +161,15 @@ def test_a_function_that_fails_is_an_error_of_the_endpoint_and_not_of_the_run() 
     assert plan.steps[0].status == 500
 
 
+def test_a_file_may_have_no_rows_yet_and_another_key_is_refused_with_how_a_row_begins(tmp_path: Path) -> None:
+    file = tmp_path / "endpoints.toml"
+    file.write_text("# My services.\n")
+    assert read_endpoints(file) == ()
+    file.write_text('host = "a"\n')
+    with pytest.raises(ConfigurationError, match=r"rows and nothing else; a row begins with \[\[endpoint\]\]"):
+        read_endpoints(file)
+
+
 @pytest.mark.parametrize(
     ("row", "said"),
     [

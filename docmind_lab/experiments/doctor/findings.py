@@ -16,7 +16,7 @@ from docmind_lab.findings.finding import Block, Code, Finding, MakesFinding
 KINDS: Final[Mapping[str, tuple[str, str]]] = {
     "call": (
         "requests go on past the deadline when nothing hands it to them",
-        "have the deadline travel (A, E, :propagate); max_retries=0 in all clients",
+        "have the deadline travel (A, E, :propagate)",
     ),
     "per_read": (
         "a client's timeout bounds one read: a body that comes in pieces outlives it",
