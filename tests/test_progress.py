@@ -30,7 +30,7 @@ class Screen(io.StringIO):
 
     def write(self, text: str) -> int:
         written = super().write(text)
-        if "runs" in text:
+        if text.strip():
             self.drawn.set()
         return written
 

@@ -24,6 +24,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 _DELAY_S: Final = 2.0
 # How often a bar is drawn: on a screen, and in a log, where each is a line.
 _TICK_S, _LOG_TICK_S = 0.5, 10.0
+# What is drawn while it is not known how many parts there are.
+_UNCOUNTED: Final = "{desc} [{elapsed}]"
 
 
 class Interrupted(KeyboardInterrupt):
@@ -84,8 +86,8 @@ class ProgressBar:
         self.done, self._total, self._name, self._activity = 0, 0, "", activity
         # The parts that were done before the count began, which the remaining time leaves out, and when it began.
         self._first = (0, time.time())
-        counted = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}} {unit} [{{elapsed}}<{{remaining}}{{postfix}}]"
-        self._style = {"bar_format": counted, "desc": "starting", "total": 0, "leave": False}
+        self._counted = f"{{l_bar}}{{bar}}| {{n_fmt}}/{{total_fmt}} {unit} [{{elapsed}}<{{remaining}}{{postfix}}]"
+        self._style = {"bar_format": _UNCOUNTED, "desc": "starting", "total": 0, "leave": False}
         self._is_hidden = False
         self._closed = threading.Event()
         self._bar: Any = None
@@ -141,6 +143,7 @@ class ProgressBar:
             bar.initial = 0
             bar.reset(total=total)
         (bar.initial, bar.start_t), bar.n = self._first, done
+        bar.bar_format = self._counted if total else _UNCOUNTED
         bar.set_description_str(self._activity if total else "starting", refresh=False)
         bar.set_postfix_str(self._name, refresh=False)
         bar.refresh()

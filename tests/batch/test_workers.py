@@ -16,6 +16,8 @@ import cloudpickle
 import pytest
 from held_graphs import wait_until
 from job_program import PATIENCE_S
+from loky import ProcessPoolExecutor
+from loky.backend.popen_loky_posix import Popen
 
 from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
@@ -110,6 +112,26 @@ def test_a_worker_ends_within_seconds_of_its_parent_that_was_killed() -> None:
         parent.send_signal(signal.SIGKILL)
     # The watch looks once a second.
     wait_until(lambda: not is_alive(worker), PATIENCE_S)
+
+
+def test_ctrl_c_is_held_back_from_processes_that_start_and_afterwards_is_the_parents(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    masks, launch = list[set[Any]](), Popen._launch
+    monkeypatch.setattr(Popen, "_launch", lambda self, process: [masks.append(_blocked()), launch(self, process)])
+    with Workers(lambda: ProcessPoolExecutor(1, initializer=workers.begin_worker, initargs=(os.getpid(),))) as pool:
+        assert pool.submit(_ctrl_c_changes_nothing).result()
+    assert signal.SIGINT in masks[0]
+    assert signal.SIGINT not in _blocked()
+
+
+def _blocked() -> set[Any]:
+    return {*signal.pthread_sigmask(signal.SIG_BLOCK, ())}
+
+
+def _ctrl_c_changes_nothing() -> bool:
+    os.kill(os.getpid(), signal.SIGINT)
+    return signal.SIGINT not in _blocked()
 
 
 def test_every_pool_of_processes_has_its_workers_watch_their_parent(monkeypatch: pytest.MonkeyPatch) -> None:

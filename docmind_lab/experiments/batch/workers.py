@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import functools
 import os
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future
+from multiprocessing import resource_tracker
 from typing import Any, Self, TypeVar
 
 from loky import ProcessPoolExecutor, cpu_count, get_reusable_executor
@@ -44,9 +45,11 @@ def begin_worker(parent_id: int) -> None:
     """Make this process end within about a second after its parent ends. For the initializer of a pool.
 
     A parent that was killed cannot tell its workers, which would wait for ever for the next cell. A worker that is
-    killed cannot give back a semaphore of the system, so progress bars get an ordinary lock.
+    killed cannot give back a semaphore of the system, so progress bars get an ordinary lock. Ctrl-C is the parent's.
     """
     tqdm.set_lock(threading.RLock())
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     threading.Thread(target=_watch, args=(parent_id,), name="docmind-parent-watch", daemon=True).start()
 
 
@@ -102,9 +105,16 @@ class Workers:
     def submit(self, function: Callable[..., Result], *args: Any) -> Future[Result]:
         """Submit a function to the executor. Raises: ConfigurationError when the system lets no process be started."""
         with _explaining_shared_memory_errors():
-            if isinstance(self._executor, ProcessPoolExecutor):
-                function = functools.partial(_in_folder, os.getcwd(), function)
-            return self._executor.submit(function, *args)
+            if not isinstance(self._executor, ProcessPoolExecutor):
+                return self._executor.submit(function, *args)
+            # A process that this starts would print a traceback if Ctrl-C came while it imports. The tracker of
+            # resources comes first: it unblocks the signal when it is started.
+            resource_tracker.ensure_running()
+            heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            try:
+                return self._executor.submit(_in_folder, os.getcwd(), function, *args)
+            finally:
+                signal.pthread_sigmask(signal.SIG_SETMASK, heard)
 
     def _new_executor(self) -> Executor:
         with _explaining_shared_memory_errors():

@@ -95,7 +95,7 @@ def _print_end(response: AgentResponse, *, is_simulated: bool) -> None:
         out.print("Sources" if cited else "Documents found; the answer cites none", style="bold")
         for source in sources:
             section = source.get("metadata", {}).get("section", "")
-            out.print(f"  {source['id']}  {section}", markup=False)
+            out.print(f"  {source['id']}  {section}")
     out.print()
     # What there is instead of an answer has said so itself.
     if response.timed_out and not response.content.startswith("No answer"):

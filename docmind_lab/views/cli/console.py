@@ -40,7 +40,7 @@ def console() -> Console:
     """Return a console on standard output."""
     from rich.console import Console
 
-    return Console(highlight=False, width=None if sys.stdout.isatty() else _WIDTH)
+    return Console(highlight=False, markup=False, emoji=False, width=None if sys.stdout.isatty() else _WIDTH)
 
 
 def print_finding(finding: Finding, *, as_json: bool, is_wrapped: bool = False) -> None:
@@ -52,7 +52,7 @@ def print_finding(finding: Finding, *, as_json: bool, is_wrapped: bool = False) 
         typer.echo(json.dumps(json_safe(finding.as_json()), indent=2))
     else:
         out = console()
-        out.print(finding.text(out.width if is_wrapped else None), markup=False, soft_wrap=True)
+        out.print(finding.text(out.width if is_wrapped else None), soft_wrap=True)
 
 
 @contextlib.contextmanager

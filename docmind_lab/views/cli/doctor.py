@@ -86,9 +86,9 @@ def _run_checks(as_json: bool) -> None:
         checks.append(check)
         if not as_json:
             mark = "FAILED" if check.verdict == "failed" else check.verdict
-            out.print(f"{mark:<7} {check.subject:<48} {check.finding}", markup=False, soft_wrap=True)
+            out.print(f"{mark:<7} {check.subject:<48} {check.finding}", soft_wrap=True)
             if check.remedy:
-                out.print(f"{'':<7} {'':<48} → {check.remedy}", markup=False, soft_wrap=True)
+                out.print(f"{'':<7} {'':<48} → {check.remedy}", soft_wrap=True)
     failed = [check for check in checks if check.verdict == "failed"]
     if as_json:
         typer.echo(json.dumps([dataclasses.asdict(check) for check in checks], indent=2))

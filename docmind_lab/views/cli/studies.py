@@ -40,10 +40,10 @@ def show(
     out.print(timeline.title(), style="bold", soft_wrap=True)
     out.print()
     for line in timeline.lines(out.width):
-        out.print(line, markup=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)
     out.print()
     for line in timeline.notes():
-        out.print(line, markup=False, soft_wrap=True)
+        out.print(line, soft_wrap=True)
 
 
 def _study_with(run_id: str, folder: str) -> Study:

@@ -43,7 +43,7 @@ def run_load_study(
         rows = json.loads(study.summary().to_json(orient="records"))
         typer.echo(json.dumps({"study_id": study.manifest["study_id"], "folder": str(folder), "loads": rows}, indent=2))
         return
-    console().print(study.text(), soft_wrap=True, markup=False)
+    console().print(study.text(), soft_wrap=True)
     tables = sorted(path.name for path in folder.glob("*.parquet"))
     typer.echo(f"\nIn {folder}: {', '.join([*tables, *(path.name for path in figures)])}, manifest.json")
 

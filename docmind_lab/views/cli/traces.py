@@ -116,7 +116,7 @@ def _draw(plot: str, figure: Callable[[Any], Any], *, as_json: bool) -> None:
 
     plots.save_png(figure(plots), plot)
     if not as_json:
-        console().print(f"\nIn {plot}.", markup=False)
+        console().print(f"\nIn {plot}.")
 
 
 def _check_png(plot: str) -> None:
