@@ -72,7 +72,7 @@ test-all: $(READY) ## run every test at its full counts, and all notebooks, on e
 	@sh requirements/every-python.sh all
 	@$(MAKE) --no-print-directory test-old-mcp test-hosts
 
-test-browser: .venv-marimo/.ready ## run the tests of the panel in a real browser; skipped with a reason where there is none
+test-browser: .venv-marimo/.ready ## run the tests of the panel and the site in a real browser; skipped with a reason where there is none
 	@PYTHONPATH=$(CURDIR)/.venv-marimo $(BIN)/python -m pytest -m browser tests/browser
 
 lint: $(READY) ## check style, formatting, which package imports which, and that notebooks carry no outputs
