@@ -112,9 +112,10 @@ class Workers:
             resource_tracker.ensure_running()
             heard = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
             try:
-                return self._executor.submit(_in_folder, os.getcwd(), function, *args)
+                future: Future[Result] = self._executor.submit(_in_folder, os.getcwd(), function, *args)
             finally:
                 signal.pthread_sigmask(signal.SIG_SETMASK, heard)
+            return future
 
     def _new_executor(self) -> Executor:
         with _explaining_shared_memory_errors():
