@@ -108,18 +108,35 @@ def test_the_same_test_finds_the_same_every_time_in_worker_processes_too(workers
     assert lost_update(workers).finding().as_json() == lost_update(1).finding().as_json()
 
 
+def repeat(report: CrashReport) -> None:
+    """Run the test of the one finding of a report."""
+    names: dict[str, Any] = {}
+    exec(compile(report.pytest_functions(), "repeated", "exec"), names)
+    (test,) = (value for name, value in names.items() if name.startswith("test_"))
+    (mark,) = test.pytestmark
+    test(**dict(zip(mark.args[0], mark.args[1][0], strict=True)))
+
+
 def test_a_finding_has_its_smallest_input_its_timeline_and_a_test_that_repeats_it() -> None:
     given = [{"topic": topic, "notes": []} for topic in ("the tides of the western harbour", "the tides")]
     report = crash_test(dl.graph(f"{LOST}.broken", given), alternatives="D", runs=32, workers=1)
     (finding,) = report.findings
     assert finding.graph_input["topic"] == "the tides"
     assert any("the deadline" in line for line in finding.timeline)
-    names: dict[str, Any] = {}
-    exec(compile(report.pytest_functions(), "repeated", "exec"), names)
-    (test,) = (value for name, value in names.items() if name.startswith("test_"))
-    (mark,) = test.pytestmark
     with pytest.raises(AssertionError, match="the resumed run reaches another answer"):
-        test(**dict(zip(mark.args[0], mark.args[1][0], strict=True)))
+        repeat(report)
+
+
+@pytest.mark.parametrize("is_general", [False, True], ids=["of the input", "of all inputs"])
+def test_the_test_of_a_finding_answers_the_interrupts_before_it(is_general: bool) -> None:
+    answers, given = ["yes"], {"order": "17"}
+    inputs = [given] if is_general else [{"input": given, "resume": answers}]
+    system = dl.graph("planted.py:charge_after_an_answer", inputs, resume=answers if is_general else ())
+    world = dl.World(endpoints="crash_services.toml")
+    report = crash_test(system, alternatives="kill", world=world, workers=1)
+    assert [each.what for each in report.findings] == ["POST pay.example.com/charges is done twice"]
+    with pytest.raises(AssertionError, match="charges is done twice"):
+        repeat(report)
 
 
 def test_cut_at_repeats_one_cut_and_passes_on_a_corrected_graph() -> None:

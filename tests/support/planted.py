@@ -16,6 +16,7 @@ from langgraph.graph import MessagesState
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
+from langgraph.types import interrupt
 from twins import twins
 
 HARBOUR = {"about": "harbour"}
@@ -55,6 +56,18 @@ def double_charge(is_safe: bool) -> Any:
         return {"letter": f"Order {state['order']} is {state['receipt']}."}
 
     return chain(Order, pay=pay, write=write).compile()
+
+
+def charge_after_an_answer() -> Any:
+    """The same payment, after somebody was asked whether it may be made."""
+
+    def ask(state: Order) -> dict[str, Any]:
+        return {"letter": str(interrupt("May it be paid?"))}
+
+    def pay(state: Order) -> dict[str, Any]:
+        return {"receipt": paid(state["order"], {})}
+
+    return chain(Order, ask=ask, pay=pay).compile()
 
 
 @twins("effects", {"order": "17"})

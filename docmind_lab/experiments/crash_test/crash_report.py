@@ -17,6 +17,8 @@ from docmind_lab.experiments.crash_test.invariants import INVARIANTS, Judgement
 from docmind_lab.experiments.crash_test.observation import FIRST, RESUMED, Observation
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.findings.finding import Block, Code, Finding, MakesFinding, after_interrupt
+from docmind_lab.systems.own.inputs import BOXED
+from docmind_lab.systems.own.run_settings import RunSettings
 
 # Lines of a timeline before and after the cut.
 _BEFORE, _AFTER = 6, 14
@@ -27,9 +29,10 @@ class Violation(MakesFinding):
     """One invariant that does not hold.
 
     alternatives: those under which it shows; "kill" for a process that is killed. trials: in how many trials it shows.
-    trial: the one with the smallest input and the earliest cut; `graph_input` is its input. timeline: that trial, a
-    line for each thing that happened around its cut. is_left: whether the alternative promises nothing of the kind, so
-    that it is no defect. remedy: what mends it, and what became of the trial with it; empty where none is known.
+    trial: the one with the smallest input and the earliest cut; `graph_input` is its input, and `settings` what it was
+    given besides. timeline: that trial, a line for each thing that happened around its cut. is_left: whether the
+    alternative promises nothing of the kind, so that it is no defect. remedy: what mends it, and what became of the
+    trial with it; empty where none is known.
     """
 
     invariant: str
@@ -42,12 +45,14 @@ class Violation(MakesFinding):
     timeline: tuple[str, ...]
     is_left: bool = False
     remedy: str = ""
+    settings: RunSettings = field(default_factory=RunSettings)
 
     def pytest_function(self, graph: str, seed: int, options: Mapping[str, Any]) -> str:
         """Return a test that repeats the violation, and fails while it is there. options: of `cut_at`, by name."""
         name = re.sub(r"\W+", "_", f"{self.invariant}_{self.what}".lower()).strip("_")[:70].strip("_")
         trial = self.trial
-        rest = "".join(f", {key}={value!r}" for key, value in options.items())
+        besides = {key: value for key, value in vars(self.settings).items() if value}
+        rest = "".join(f", {key}={value!r}" for key, value in {**options, **besides}.items())
         return (
             "import pytest\n\n"
             "from docmind_lab.testing import cut_at\n\n\n"
@@ -199,7 +204,7 @@ def plain_input(graph_input: Mapping[str, Any]) -> Any:
         except TypeError:
             value = repr(value)
         plain[key] = value
-    return plain
+    return plain.get(BOXED, plain)
 
 
 def timeline_of(observation: Observation, judgement: Judgement) -> tuple[str, ...]:

@@ -336,6 +336,7 @@ def _violation(key: tuple[str, str, bool], shown: list[_Shown], plan: _Plan) -> 
         judgement.evidence,
         timeline_of(observation, judgement),
         is_left,
+        settings=inputs[observation.trial.question_id].settings,
     )
 
 
