@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol, Self
+from typing import Any, Self
 
 import httpx
 import typer
@@ -41,18 +41,6 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 HOST = "127.0.0.1"
 # Importing the vector engine and uvicorn takes 2-3 s on a slow shared core; ten times that means it will not start.
 _START_LIMIT_S = 60.0
-
-
-class ServedOptions(Protocol):
-    """Options of services that can be served from a process of their own."""
-
-    def door(self) -> WallDoor:
-        """The services behind sockets."""
-        ...
-
-    def as_json(self) -> str:
-        """The options as one line of JSON, for the process."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -118,6 +106,7 @@ class ServiceOptions(ServiceConditions):
             slots=self.profile.slots,
             slots_of_run=self.slots_of_run,
             peers=self.peer_behaviour(),
+            hops=self.hop_behaviour(),
             behaviour=self.behaviour,
             endpoints=self.endpoint_service(),
         )
@@ -222,7 +211,7 @@ def bind(port: int) -> socket.socket:
     return listener
 
 
-def serve(options: ServedOptions, port: int = 0) -> None:
+def serve(options: ServiceOptions, port: int = 0) -> None:
     """Serve until interrupted, after printing the addresses as one JSON line. Raises: ConfigurationError (port)."""
     listener = bind(port)
     addresses = ServiceAddresses.at_port(listener.getsockname()[1])
@@ -255,7 +244,7 @@ class ServiceProcess:
     when its standard input closes.
     """
 
-    options: ServedOptions = field(default_factory=ServiceOptions)
+    options: ServiceOptions = field(default_factory=ServiceOptions)
     command: Sequence[str] = (sys.executable, "-m", "docmind_lab.services")
     addresses: ServiceAddresses = field(init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False, repr=False)
@@ -330,10 +319,9 @@ class ServiceProcess:
 
 @dataclass
 class LogClient:
-    """Reads the log of services past the seam, so that looking changes nothing. others: logs of other processes."""
+    """Reads the log of services past the seam, so that looking changes nothing."""
 
     log_url: str
-    others: tuple[str, ...] = ()
     _client: httpx.Client = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -341,23 +329,18 @@ class LogClient:
 
     def rows(self, run_id: str, wait_quiet_s: float = 0.0) -> list[RequestRow]:
         """The rows of a run, after waiting up to `wait_quiet_s` for the services to be done with it."""
-        until, rows = time.monotonic() + wait_quiet_s, list[RequestRow]()
-        for url in (self.log_url, *self.others):
-            answer = self._get("GET", url, run_id, wait_quiet_s=max(0.0, until - time.monotonic()))
-            rows += rows_from_json(answer["rows"])
-        return rows
+        return rows_from_json(self._get("GET", run_id, wait_quiet_s=wait_quiet_s)["rows"])
 
     def forget(self, run_id: str) -> None:
         """Have the services cut what they still do for a run, and drop its rows."""
-        for url in (self.log_url, *self.others):
-            self._get("DELETE", url, run_id)
+        self._get("DELETE", run_id)
 
-    def _get(self, method: str, url: str, run_id: str, **query: Any) -> Any:
+    def _get(self, method: str, run_id: str, **query: Any) -> Any:
         try:
-            response = self._client.request(method, url, params={"run_id": run_id, **query})
+            response = self._client.request(method, self.log_url, params={"run_id": run_id, **query})
             response.raise_for_status()
         except httpx.HTTPError as error:
-            raise ServiceError(f"the service's log at {url} cannot be read: {error}") from error
+            raise ServiceError(f"the service's log at {self.log_url} cannot be read: {error}") from error
         return response.json()
 
     def close(self) -> None:
