@@ -109,7 +109,7 @@ def _bare_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
         http_client=httpx2.Client(trust_env=False),
     )
     qdrant = QdrantClient(url=ADDRESSES.qdrant_url, prefer_grpc=False, check_compatibility=False, trust_env=False)
-    index = SearchIndex.build(qdrant, corpus.chunks, collection=corpus.collection, references=corpus.references)
+    index = SearchIndex.build(qdrant, corpus)
     agents = [
         create_agent(
             model,

@@ -62,9 +62,7 @@ class DocmindSystem(ServiceSystem):
         self.http = HttpClients(admit=self._admit, max_connections=self.max_connections)
         self._connect()
         with self._built():
-            self.index = SearchIndex.build(
-                self.qdrant, self.corpus.chunks, collection=self.corpus.collection, references=self.corpus.references
-            )
+            self.index = SearchIndex.build(self.qdrant, self.corpus)
         self.model = self._chat_model()
         injects = self.settings.agents.enable_router_injection
         self.resources = RetrievalResources(
