@@ -167,7 +167,7 @@ def test_with_propagation_off_the_default_is_a_look_between_steps_and_no_call_ha
 def test_without_endpoints_the_simulated_services_are_started_and_stopped_again() -> None:
     with MultiAgentCoordinator() as made:
         response = made.process_query(QUESTION)
-        address = made.system.addresses
+        address = made.system.surroundings.addresses
     assert response.metadata["outcome"] == "answered"
     with pytest.raises(OSError, match="refused"):
         _connect(address.qdrant_url)

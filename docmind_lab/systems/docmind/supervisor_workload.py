@@ -7,11 +7,11 @@ from docmind_lab.network.recorder import Recorder
 from docmind_lab.systems.base.node_modes import NodeMode
 from docmind_lab.systems.base.questions import Question, load_questions
 from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, with_policies_but
-from docmind_lab.systems.base.workloads import GraphWorkload
+from docmind_lab.systems.base.workloads import ClientWorkload
 from docmind_lab.systems.docmind.docmind_system import DocmindSystem
 
 
-class SupervisorWorkload(GraphWorkload):
+class SupervisorWorkload(DocmindSystem, ClientWorkload):
     """The DocMind system as a workload.
 
     The client retries of its surroundings are the openai client's, for alternatives that leave retries to it.
@@ -19,26 +19,12 @@ class SupervisorWorkload(GraphWorkload):
 
     name = "supervisor"
 
-    def _build(self) -> None:
-        around = self.surroundings
-        self.system = DocmindSystem(
-            around.addresses,
-            around.settings,
-            around.resolve_corpus(),
-            client_retries=around.client_retries,
-            max_connections=around.max_connections,
-        )
-
     def _graph(self, mode: NodeMode) -> Runnable:
-        return self.system.graph(self.saver, mode=mode)
+        return self.compiled(self.saver, mode=mode)
 
     def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the recorder, with a thread of its own in the checkpointer."""
-        return self.system.for_run(self.graph, recorder, recorder.run_id)
-
-    def close(self) -> None:
-        """Close the clients."""
-        self.system.close()
+        return self.for_run(self.graph, recorder, recorder.run_id)
 
 
 KIND = WorkloadKind(

@@ -18,7 +18,7 @@ from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.base.node_modes import NodeMode
 from docmind_lab.systems.base.questions import Question, load_questions
 from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind
-from docmind_lab.systems.base.workloads import ClientWorkload
+from docmind_lab.systems.base.workloads import ClientWorkload, configured
 from docmind_lab.systems.peers.caller import PeerCaller
 from docmind_lab.systems.peers.client import PeerClients
 from docmind_lab.systems.peers.correlation import PeerTimeouts
@@ -44,12 +44,11 @@ class PeersWorkload(ClientWorkload):
     name = "peers"
 
     def _build(self) -> None:
-        super()._build()
         self.shelves = shelves(self.surroundings.resolve_corpus().chunks, PEERS)
         self.caller = self._new_caller()
 
     def _new_caller(self) -> PeerCaller:
-        return PeerCaller(PeerClients(self.addresses.peers_url, self.http), timeouts=self.timeouts)
+        return PeerCaller(PeerClients(self.surroundings.addresses.peers_url, self.http), timeouts=self.timeouts)
 
     def _graph(self, mode: NodeMode) -> Runnable:
         model, timeout_s = self._model(mode), self.surroundings.settings.llm.request_timeout_seconds
@@ -70,7 +69,8 @@ class PeersWorkload(ClientWorkload):
 
     def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the recorder, with a thread of its own in the checkpointer."""
-        return self._configured(recorder, self.surroundings.settings.agents.max_workflow_depth)
+        depth = self.surroundings.settings.agents.max_workflow_depth
+        return configured(self.graph, recorder, recorder.run_id, recursion_limit=depth)
 
     def forget(self, run_id: str) -> None:
         """Drop a run's checkpoints and its pending calls."""

@@ -32,7 +32,7 @@ from docmind_lab.systems.base.node_modes import NodeMode
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.retries import retries_within_own_limits
 from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind
-from docmind_lab.systems.base.workloads import ClientWorkload
+from docmind_lab.systems.base.workloads import ClientWorkload, configured
 from docmind_lab.systems.staged.graph_store import GraphStore
 from docmind_lab.systems.staged.primary import Primary
 from docmind_lab.systems.staged.rungs import finalize, forced, generated, suggested
@@ -149,7 +149,6 @@ class StagedWorkload(ClientWorkload):
     name = "staged"
 
     def _build(self) -> None:
-        super()._build()
         self._stores: dict[str, GraphStore] = {}
 
     def _graph(self, mode: NodeMode) -> Compiled:
@@ -160,7 +159,7 @@ class StagedWorkload(ClientWorkload):
     def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the run's recorder, with a thread and a store of its own."""
         store = self._stores[recorder.run_id] = GraphStore()
-        return self._configured(recorder, _MOST_STEPS, **{STORE_KEY: store})
+        return configured(self.graph, recorder, recorder.run_id, named={STORE_KEY: store}, recursion_limit=_MOST_STEPS)
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return the graph's input for a chunk."""

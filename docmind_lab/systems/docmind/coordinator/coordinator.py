@@ -35,6 +35,7 @@ from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import Library, handbook
+from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.systems.docmind.coordinator.response import (
     THREAD_BUSY,
@@ -100,12 +101,12 @@ class MultiAgentCoordinator(ShownAsCode):
             addresses, process = _addresses(self.settings, services)
             if process is not None:
                 opening.callback(process.__exit__)
-            self.system = DocmindSystem(addresses, self.settings, searched)
+            self.system = DocmindSystem(Surroundings(addresses, self.settings, corpus=searched))
             self._open.callback(self.system.close)
             self._open.push(opening.pop_all())
         self._checkpointer = checkpointer if checkpointer is not None else InMemorySaver()
         self._store = store
-        self._graph = self.system.graph(self._checkpointer, store)
+        self._graph = self.system.compiled(self._checkpointer, store)
 
     def __repr__(self) -> str:
         limit_s = self.settings.agents.decision_timeout
@@ -114,7 +115,7 @@ class MultiAgentCoordinator(ShownAsCode):
 
     @functools.cached_property
     def _streaming_graph(self) -> Runnable:
-        return self.system.graph(self._checkpointer, self._store, streaming=True)
+        return self.system.compiled(self._checkpointer, self._store, streaming=True)
 
     # ---- questions
 
