@@ -11,17 +11,18 @@ import importlib
 import os
 import sys
 import threading
+from collections.abc import Callable
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.services.server import ServiceOptions, serve
+from docmind_lab.services.server import ServedOptions, ServiceOptions, serve
 
 
-def main() -> int:
+def main(read: Callable[[str], ServedOptions] = ServiceOptions.from_json) -> int:
     """Serve until standard input closes. Returns: Exit code 2 for options that cannot be used."""
     for module in sys.argv[1:]:
         importlib.import_module(module)
     try:
-        options = ServiceOptions.from_json(sys.stdin.readline())
+        options = read(sys.stdin.readline())
     except ConfigurationError as error:
         print(f"docmind_lab.services: {error}", file=sys.stderr)  # noqa: T201 - the whole interface of this program
         return 2

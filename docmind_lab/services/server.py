@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import httpx
 import typer
@@ -41,6 +41,18 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 HOST = "127.0.0.1"
 # Importing the vector engine and uvicorn takes 2-3 s on a slow shared core; ten times that means it will not start.
 _START_LIMIT_S = 60.0
+
+
+class ServedOptions(Protocol):
+    """Options of services that can be served from a process of their own."""
+
+    def door(self) -> WallDoor:
+        """The services behind sockets."""
+        ...
+
+    def as_json(self) -> str:
+        """The options as one line of JSON, for the process."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,7 +223,7 @@ def bind(port: int) -> socket.socket:
     return listener
 
 
-def serve(options: ServiceOptions, port: int = 0) -> None:
+def serve(options: ServedOptions, port: int = 0) -> None:
     """Serve until interrupted, after printing the addresses as one JSON line. Raises: ConfigurationError (port)."""
     listener = bind(port)
     addresses = ServiceAddresses.at_port(listener.getsockname()[1])
@@ -244,7 +256,7 @@ class ServiceProcess:
     when its standard input closes.
     """
 
-    options: ServiceOptions = field(default_factory=ServiceOptions)
+    options: ServedOptions = field(default_factory=ServiceOptions)
     command: Sequence[str] = (sys.executable, "-m", "docmind_lab.services")
     addresses: ServiceAddresses = field(init=False)
     _process: subprocess.Popen[str] | None = field(default=None, init=False, repr=False)

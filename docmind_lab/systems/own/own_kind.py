@@ -37,7 +37,7 @@ from docmind_lab.systems.base.workload_kind import (
     left_out,
     shown_name,
 )
-from docmind_lab.systems.own.agents import AgentGraph, OnAgent, as_question, refusal_of
+from docmind_lab.systems.own.agents import AgentGraph, as_question, refusal_of
 from docmind_lab.systems.own.inputs import Inputs, inputs_named, read_inputs, register, register_inputs
 from docmind_lab.systems.own.making import simulated_while_made
 from docmind_lab.systems.own.own_requests import Services, SimulatedDestinations
@@ -168,7 +168,7 @@ def own_kind(workload: str) -> WorkloadKind:
     more: dict[str, Any] = {"notes": notes_on_module(reference)}
     if isinstance(graph, AgentGraph):
         refusal = functools.partial(refusal_of, graph.agent)
-        more = {"notes": left_out(refusal), "refusal": refusal, "carried_out_by": OnAgent}
+        more = {"notes": left_out(refusal), "refusal": refusal}
     return WorkloadKind(
         name=name,
         title=name,
