@@ -93,12 +93,13 @@ class NoAnswer(Exception):
 
 
 class ShouldStop:
-    """What an agent's function is given as `should_stop`. was_told: whether it has returned True."""
+    """What an agent's function is given as `should_stop`. was_told: whether a call has returned True."""
 
     def __init__(self) -> None:
         self._control, self.was_told = get_runtime().control, False
 
     def __call__(self) -> bool:
+        """Return whether it is time to stop."""
         self.was_told = self.was_told or (self._control is not None and self._control.drain_requested)
         return self.was_told
 
