@@ -34,7 +34,7 @@ from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.results import record_retrieved
 from docmind_lab.systems.base.retries import no_retries
 from docmind_lab.systems.base.state import SystemState
-from docmind_lab.systems.base.steps_node import StepsNode
+from docmind_lab.systems.base.steps_node import add_steps
 from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, no_policies
 from docmind_lab.systems.base.workloads import ClientWorkload
 
@@ -61,7 +61,7 @@ class HopsWorkload(ClientWorkload):
 
     def _graph(self, mode: NodeMode) -> Runnable:
         built = StateGraph(SystemState)
-        built.add_node("ask", StepsNode("ask", functools.partial(self._ask, mode)))
+        add_steps(built, ask=functools.partial(self._ask, mode))
         built.add_edge(START, "ask")
         built.add_edge("ask", END)
         return built.compile(checkpointer=self.saver)

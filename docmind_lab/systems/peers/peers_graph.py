@@ -31,7 +31,7 @@ from docmind_lab.systems.base.model_client import ModelClient, function_tool
 from docmind_lab.systems.base.node_modes import NodeMode, in_thread
 from docmind_lab.systems.base.observer import in_daemon_thread
 from docmind_lab.systems.base.state import SystemState
-from docmind_lab.systems.base.steps_node import StepsNode
+from docmind_lab.systems.base.steps_node import add_steps
 from docmind_lab.systems.peers.caller import PeerCall, PeerCaller
 from docmind_lab.systems.peers.correlation import PeerResult
 from docmind_lab.systems.peers.peers_script import PEER_TOOL_PREFIX
@@ -67,9 +67,7 @@ class Parent:
     def graph(self, checkpointer: BaseCheckpointSaver[Any]) -> Runnable:
         """Compile the parent's graph."""
         built = StateGraph(SystemState)
-        built.add_node("delegate", StepsNode("delegate", self._delegate))
-        built.add_node("peers", StepsNode("peers", self._peers))
-        built.add_node("conclude", StepsNode("conclude", self._conclude))
+        add_steps(built, delegate=self._delegate, peers=self._peers, conclude=self._conclude)
         built.add_edge(START, "delegate")
         built.add_conditional_edges("delegate", _next, ["peers", END])
         built.add_edge("peers", "conclude")

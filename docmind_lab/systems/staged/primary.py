@@ -75,16 +75,16 @@ class Primary:
         """Return the node that runs the calls of the last message."""
 
         def run(state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
-            message, ledger = last_reply(state["messages"]), StageLedger.of(state)
+            message, desk = last_reply(state["messages"]), desk_of(self.options, state, config)
             if message is None:
                 return Command(goto=STAGE)
             parsed = parse_message(message)
-            ledger.skipped += parsed.invalid
-            results = desk_of(self.options, state, config).run(STAGE, "agent", parsed.calls, ledger)
+            desk.ledger.skipped += parsed.invalid
+            results = desk.run(STAGE, "agent", parsed.calls)
             call_ids = [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
             left_out = {"status": "error", "error_type": "invalid_call"}
             messages = [_tool_message(name, results.get(name, left_out)) for name in call_ids]
-            return Command(goto=STAGE, update={"messages": messages, **ledger.update()})
+            return Command(goto=STAGE, update={"messages": messages, **desk.ledger.update()})
 
         return StepsNode("tools", run)
 

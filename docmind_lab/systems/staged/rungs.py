@@ -93,7 +93,7 @@ def _relations(names: Sequence[str], sentences: Sequence[str]) -> list[ToolCall]
     return calls
 
 
-Work = Callable[[Desk, Mapping[str, Any], StageLedger], int]
+Work = Callable[[Desk, Mapping[str, Any]], int]
 """Writes what a rung has to write, and returns how many writes it tried."""
 
 
@@ -125,14 +125,14 @@ def generated(options: StagedOptions) -> StepsNode:
 def forced(options: StagedOptions) -> StepsNode:
     """Return the node of the last rung: its entity is the first name of the text, or else the document itself."""
 
-    def work(desk: Desk, state: Mapping[str, Any], ledger: StageLedger) -> int:
+    def work(desk: Desk, state: Mapping[str, Any]) -> int:
         names = names_in(text_of(state), most=1)
         document = Entity.model_construct(name=f"Document {desk.source}", type="Document")
         entity = Entity(name=names[0], type="Term") if names else document
         writes = (ChunkEvidence(name=_evidence_name(desk)), entity)
         for write in writes:
-            if not desk.write("forced", "forced", write, ledger):
-                ledger.unconfirmed += 1
+            if not desk.write("forced", "forced", write):
+                desk.ledger.unconfirmed += 1
         return len(writes)
 
     return _rung(options, "forced", work, "finalize")
@@ -146,9 +146,9 @@ def _rung_of_calls(
 ) -> StepsNode:
     """Return the node of a rung that runs calls; `calls_of` may count in the ledger what it leaves out."""
 
-    def work(desk: Desk, state: Mapping[str, Any], ledger: StageLedger) -> int:
-        calls = calls_of(state, ledger)
-        desk.run(stage, stage, calls, ledger)
+    def work(desk: Desk, state: Mapping[str, Any]) -> int:
+        calls = calls_of(state, desk.ledger)
+        desk.run(stage, stage, calls)
         return len(calls)
 
     return _rung(options, stage, work, next_stage)
@@ -157,14 +157,14 @@ def _rung_of_calls(
 def _rung(options: StagedOptions, stage: str, work: Work, next_stage: str) -> StepsNode:
     def climb(state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
         note_stage_start(stage)
-        ledger = StageLedger.of(state)
-        before = ledger.counts()
-        tries = work(desk_of(options, state, config), state, ledger)
-        gained = {name: value - before[name] for name, value in ledger.counts().items()}
+        desk = desk_of(options, state, config)
+        before = desk.ledger.counts()
+        tries = work(desk, state)
+        gained = desk.ledger.gained_since(before)
         outcome = "confirmed" if gained["confirmed"] else "unconfirmed" if tries else "nothing"
         goto = STAGE if gained["confirmed"] else next_stage
         note_stage_end(stage, outcome, goto, **gained)
-        return Command(goto=goto, update=ledger.update())
+        return Command(goto=goto, update=desk.ledger.update())
 
     return StepsNode(stage, climb)
 
@@ -177,30 +177,30 @@ def finalize(options: StagedOptions) -> StepsNode:
 
     def end(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
         note_stage_start(STAGE)
-        ledger, desk = StageLedger.of(state), desk_of(options, state, config)
-        before = ledger.counts()
+        desk = desk_of(options, state, config)
+        ledger, before = desk.ledger, desk.ledger.counts()
         if ledger.confirmed:
-            _retry_relations(desk, ledger)
-            _link_evidence(desk, ledger)
+            _retry_relations(desk)
+            _link_evidence(desk)
         outcome = ledger.first_origin or ("skipped_empty" if is_blank(text_of(state)) else "failed")
-        gained = {name: value - before[name] for name, value in ledger.counts().items()}
-        note_stage_end(STAGE, outcome, STAGE, **gained)
+        note_stage_end(STAGE, outcome, STAGE, **ledger.gained_since(before))
         if outcome == "failed":
-            raise _keep_dead_letter(desk, ledger)
+            raise _keep_dead_letter(desk)
         message = AIMessage(_in_words(outcome, ledger), id="outcome", name=STAGE)
         return {**ledger.update(), "outcome": outcome, "messages": [message]}
 
     return StepsNode(STAGE, end)
 
 
-def _retry_relations(desk: Desk, ledger: StageLedger) -> None:
+def _retry_relations(desk: Desk) -> None:
     """Write each unconfirmed relation once more: its ends may have been written after it."""
+    ledger = desk.ledger
     pending = {Relation(**relation).key: relation for relation in reversed(ledger.pending)}
     for key, relation in reversed(pending.items()):
         if key in ledger.confirmed:
             continue
         origin: Any = relation["origin"]
-        confirmed = desk.write(STAGE, origin, Relation(**relation), ledger)
+        confirmed = desk.write(STAGE, origin, Relation(**relation))
         note_event("relation_retried", STAGE, origin=origin, confirmed=confirmed)
         if not confirmed:
             ledger.warnings.append("relation_not_written")
@@ -211,12 +211,12 @@ def _evidence_name(desk: Desk) -> str:
     return f"Evidence {desk.source}-{desk.chunk}"
 
 
-def _link_evidence(desk: Desk, ledger: StageLedger) -> None:
+def _link_evidence(desk: Desk) -> None:
     """Write one node of evidence for the chunk, and link it to each name that was written."""
-    name = _evidence_name(desk)
+    name, ledger = _evidence_name(desk), desk.ledger
     origin: Any = ledger.first_origin
     evidence = ChunkEvidence(name=name)
-    if evidence.key not in ledger.confirmed and not desk.write(STAGE, origin, evidence, ledger):
+    if evidence.key not in ledger.confirmed and not desk.write(STAGE, origin, evidence):
         ledger.warnings.append("evidence_not_written")
         return
     written = Written(origin, desk.source, desk.chunk)
@@ -227,9 +227,9 @@ def _link_evidence(desk: Desk, ledger: StageLedger) -> None:
             ledger.warnings.append("evidence_not_linked")
 
 
-def _keep_dead_letter(desk: Desk, ledger: StageLedger) -> LadderFailed:
+def _keep_dead_letter(desk: Desk) -> LadderFailed:
     """Keep a dead letter of a chunk of which nothing was written, if possible, and return the error to raise."""
-    record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **ledger.counts()}
+    record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **desk.ledger.counts()}
     is_stored = is_confirmed(attempt(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
     record["kept"] = is_stored
     note_event("dead_letter", STAGE, kept=is_stored, error_type="LadderFailed")
