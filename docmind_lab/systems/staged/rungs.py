@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -20,8 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from docmind_lab.network.recorder import note_event
-from docmind_lab.systems.base.steps_node import StepsNode
-from docmind_lab.systems.staged.graph_store import Origin, Written, is_confirmed, key_of
+from docmind_lab.systems.staged.graph_store import Written, is_confirmed, key_of
 from docmind_lab.systems.staged.parsing import ToolCall, parse_text
 from docmind_lab.systems.staged.stage_calls import MOST_CHARACTERS_OF_A_NAME, ChunkEvidence, Entity, Relation
 from docmind_lab.systems.staged.staged_events import note_stage_end, note_stage_start
@@ -97,67 +97,57 @@ Work = Callable[[Desk, Mapping[str, Any]], int]
 """Writes what a rung has to write, and returns how many writes it tried."""
 
 
-def suggested(options: StagedOptions) -> StepsNode:
-    """Return the node of the second rung. Native calls of the message were run by the agent itself."""
+@dataclass(frozen=True)
+class Rungs:
+    """The nodes below the agent. options: of the ladder."""
 
-    def calls_of(state: Mapping[str, Any], ledger: StageLedger) -> Sequence[ToolCall]:
-        message = last_reply(state["messages"])
-        if message is None:
-            return ()
-        parsed = parse_text(message.text, str(message.response_metadata.get("finish_reason", "stop")))
-        ledger.skipped += parsed.invalid
-        return parsed.calls
+    options: StagedOptions
 
-    return _rung_of_calls(options, "suggested", calls_of, "generated")
+    def suggested(self, state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
+        """Climb the second rung. Native calls of the message were run by the agent itself."""
 
+        def work(desk: Desk, state: Mapping[str, Any]) -> int:
+            message = last_reply(state["messages"])
+            if message is None:
+                return 0
+            parsed = parse_text(message.text, str(message.response_metadata.get("finish_reason", "stop")))
+            desk.ledger.skipped += parsed.invalid
+            desk.run("suggested", "suggested", parsed.calls)
+            return len(parsed.calls)
 
-def generated(options: StagedOptions) -> StepsNode:
-    """Return the node of the third rung."""
+        return self._climb("suggested", work, "generated", state, config)
 
-    def calls_of(state: Mapping[str, Any], ledger: StageLedger) -> Sequence[ToolCall]:
-        message = last_reply(state["messages"])
-        text = "" if message is None else message.text
-        return generated_calls(text, text_of(state), options.max_calls)
+    def generated(self, state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
+        """Climb the third rung."""
 
-    return _rung_of_calls(options, "generated", calls_of, "forced")
+        def work(desk: Desk, state: Mapping[str, Any]) -> int:
+            message = last_reply(state["messages"])
+            calls = generated_calls("" if message is None else message.text, text_of(state), self.options.max_calls)
+            desk.run("generated", "generated", calls)
+            return len(calls)
 
+        return self._climb("generated", work, "forced", state, config)
 
-def forced(options: StagedOptions) -> StepsNode:
-    """Return the node of the last rung: its entity is the first name of the text, or else the document itself."""
+    def forced(self, state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
+        """Climb the last rung: its entity is the first name of the text, or else the document itself."""
 
-    def work(desk: Desk, state: Mapping[str, Any]) -> int:
-        names = names_in(text_of(state), most=1)
-        document = Entity.model_construct(name=f"Document {desk.source}", type="Document")
-        entity = Entity(name=names[0], type="Term") if names else document
-        writes = (ChunkEvidence(name=_evidence_name(desk)), entity)
-        for write in writes:
-            if not desk.write("forced", "forced", write):
-                desk.ledger.unconfirmed += 1
-        return len(writes)
+        def work(desk: Desk, state: Mapping[str, Any]) -> int:
+            names = names_in(text_of(state), most=1)
+            document = Entity.model_construct(name=f"Document {desk.source}", type="Document")
+            entity = Entity(name=names[0], type="Term") if names else document
+            writes = (ChunkEvidence(name=_evidence_name(desk)), entity)
+            for write in writes:
+                if not desk.write("forced", "forced", write):
+                    desk.ledger.unconfirmed += 1
+            return len(writes)
 
-    return _rung(options, "forced", work, "finalize")
+        return self._climb("forced", work, STAGE, state, config)
 
-
-def _rung_of_calls(
-    options: StagedOptions,
-    stage: Origin,
-    calls_of: Callable[[Mapping[str, Any], StageLedger], Sequence[ToolCall]],
-    next_stage: str,
-) -> StepsNode:
-    """Return the node of a rung that runs calls; `calls_of` may count in the ledger what it leaves out."""
-
-    def work(desk: Desk, state: Mapping[str, Any]) -> int:
-        calls = calls_of(state, desk.ledger)
-        desk.run(stage, stage, calls)
-        return len(calls)
-
-    return _rung(options, stage, work, next_stage)
-
-
-def _rung(options: StagedOptions, stage: str, work: Work, next_stage: str) -> StepsNode:
-    def climb(state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
+    def _climb(
+        self, stage: str, work: Work, next_stage: str, state: Mapping[str, Any], config: RunnableConfig
+    ) -> Command[Any]:
         note_stage_start(stage)
-        desk = desk_of(options, state, config)
+        desk = desk_of(self.options, state, config)
         before = desk.ledger.counts()
         tries = work(desk, state)
         gained = desk.ledger.gained_since(before)
@@ -166,18 +156,10 @@ def _rung(options: StagedOptions, stage: str, work: Work, next_stage: str) -> St
         note_stage_end(stage, outcome, goto, **gained)
         return Command(goto=goto, update=desk.ledger.update())
 
-    return StepsNode(stage, climb)
-
-
-# ---- after any rung
-
-
-def finalize(options: StagedOptions) -> StepsNode:
-    """Return the final node. Raises: LadderFailed if no write is confirmed, though there was something to write."""
-
-    def end(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    def finalize(self, state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        """End the ladder. Raises: LadderFailed if no write is confirmed, though there was something to write."""
         note_stage_start(STAGE)
-        desk = desk_of(options, state, config)
+        desk = desk_of(self.options, state, config)
         ledger, before = desk.ledger, desk.ledger.counts()
         if ledger.confirmed:
             _retry_relations(desk)
@@ -188,8 +170,6 @@ def finalize(options: StagedOptions) -> StepsNode:
             raise _keep_dead_letter(desk)
         message = AIMessage(_in_words(outcome, ledger), id="outcome", name=STAGE)
         return {**ledger.update(), "outcome": outcome, "messages": [message]}
-
-    return StepsNode(STAGE, end)
 
 
 def _retry_relations(desk: Desk) -> None:
