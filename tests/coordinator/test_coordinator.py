@@ -131,12 +131,6 @@ def test_a_resumed_run_gets_a_fresh_deadline(coordinator: Made) -> None:
     assert "hard timeout" in resumed.content
 
 
-def test_no_checkpoint_holds_a_deadline_in_its_state(coordinator: Made) -> None:
-    made = coordinator()
-    made.process_query(QUESTION, thread_id="t")
-    assert "deadline_ts" not in made.get_state_values(thread_id="t")
-
-
 def test_a_thread_with_nothing_to_go_on_with_is_named(coordinator: Made) -> None:
     with pytest.raises(ConfigurationError, match="thread 'new' has nothing to go on with"):
         coordinator().resume(thread_id="new")
