@@ -1,4 +1,4 @@
-"""DocMind as a runnable system: HTTP clients, the index, the model, and the graph over five roles.
+"""DocMind as a system and as the workload `supervisor`: HTTP clients, the index, and the graph over five roles.
 
 Everything slow (imports, clients, the index, the graph) is done when it is made, before any clock of a run starts.
 """
@@ -20,7 +20,9 @@ from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.systems.base.model_calls import ModelCalls
 from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.base.node_modes import NodeMode
-from docmind_lab.systems.base.workloads import ServiceSystem, configured
+from docmind_lab.systems.base.questions import Question, load_questions
+from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, with_policies_but
+from docmind_lab.systems.base.workloads import ClientWorkload, ServiceSystem, configured
 from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -131,3 +133,36 @@ class DocmindSystem(ServiceSystem):
         """How many agents may run at once."""
         agents = self.surroundings.settings.agents
         return agents.max_concurrent_agents if agents.enable_parallel_tool_execution else 1
+
+
+class SupervisorWorkload(DocmindSystem, ClientWorkload):
+    """The DocMind system as a workload.
+
+    The client retries of its surroundings are the openai client's, for alternatives that leave retries to it.
+    """
+
+    name = "supervisor"
+
+    def _graph(self, mode: NodeMode) -> Runnable:
+        return self.compiled(self.saver, mode=mode)
+
+    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
+        """Return the graph, observed by the recorder, with a thread of its own in the checkpointer."""
+        return self.for_run(self.graph, recorder, recorder.run_id)
+
+
+KIND = WorkloadKind(
+    name="supervisor",
+    title="DocMind supervisor",
+    asked="questions",
+    cases=load_questions,
+    build=SupervisorWorkload,
+    # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
+    defaults={"virtual": Defaults(20.0, 40, "heavy_tail/3"), "wall": Defaults(2.0, 8, "typical/6")},
+    roles=("supervisor", "router", "planner", "retrieval", "synthesis", "validation"),
+    takes_questions=True,
+    refusal=with_policies_but(anytime="the answer of synthesis stands in the state before it is validated"),
+    has_router=True,
+    reads_settings=True,
+)
+"""DocMind's five roles."""

@@ -165,23 +165,28 @@ def load_agent(value: Any, reference: str = "") -> Agent:
     name = f"agent {reference!r}" if reference else "agent"
     if isinstance(value, Pregel | StateGraph):
         raise ConfigurationError(f"{name} is a LangGraph graph; name it as one: dl.graph(graph) (--graph)")
-    parameters = _parameters(value) if callable(value) and not inspect.isclass(value) else {}
+    parameters = parameters_of(value) if callable(value) and not inspect.isclass(value) else {}
     if any(one.kind in (*_POSITIONAL, inspect.Parameter.VAR_POSITIONAL) for one in parameters.values()):
         # A function, a bound method, or an object with __call__.
         is_async = any(map(inspect.iscoroutinefunction, (value, getattr(value, "__call__", None))))  # noqa: B004
         own_name = reference or str(getattr(value, "__name__", "") or type(value).__name__)
         return Agent(own_name, value, is_async, takes_stop="should_stop" in parameters)
-    what = f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
     raise ConfigurationError(
-        f"{name} is a {what}, not a function of a question; write def agent(question), which calls it"
+        f"{name} is a {kind_of(value)}, not a function of a question; write def agent(question), which calls it"
     )
 
 
-def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function by name; none for one that does not tell."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
         return {}
+
+
+def kind_of(value: Any) -> str:
+    """Return what an object is, as errors call it."""
+    return f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
 
 
 def as_question(agent: Agent, item: Any, where: str) -> dict[str, Any]:
@@ -211,7 +216,7 @@ def as_question(agent: Agent, item: Any, where: str) -> dict[str, Any]:
 
 def _check_keywords(agent: Agent, keywords: Mapping[str, Any], where: str) -> None:
     """Return if the agent takes a question with these keywords. Raises: ConfigurationError naming one that it lacks."""
-    parameters = _parameters(agent.call)
+    parameters = parameters_of(agent.call)
     if not parameters or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return
     names = [name for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_POSITIONAL]
