@@ -148,7 +148,7 @@ class WallDoor(Door):
         if hosted.path not in self._hosts:
             # In the planner's thread: a server may take a second to load, and the loop's timers stay exact meanwhile.
             make = await asyncio.get_running_loop().run_in_executor(self._planner, HOSTS[hosted.path])
-            below_url = f"http://{request.headers['host']}{hosted.path}"
+            below_url = f"http://{request.headers.get('host', '')}{hosted.path}"
             door = DoorOfHost(self.log, self.clock, self._tell_changed, self.behaviour, below_url)
             self._hosts.setdefault(hosted.path, make(hosted, door))
         host = self._hosts[hosted.path]
