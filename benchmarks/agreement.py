@@ -34,7 +34,7 @@ from docmind_lab.findings.study import Study
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.docmind.supervisor_workload import SupervisorWorkload
+from docmind_lab.systems.docmind.docmind_system import SupervisorWorkload
 from docmind_lab.tables.manifest import manifest_of
 
 SEEDS = 40

@@ -31,6 +31,7 @@ from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.systems.base.documents import handbook
 from docmind_lab.systems.base.questions import Question, load_questions
 from docmind_lab.systems.base.workload_kind import Surroundings
+from docmind_lab.systems.docmind.docmind_system import SupervisorWorkload
 from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -42,7 +43,6 @@ from docmind_lab.systems.docmind.graphs.history import TrimHistory
 from docmind_lab.systems.docmind.graphs.roles import ROLE_PROMPTS, role_tools
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
-from docmind_lab.systems.docmind.supervisor_workload import SupervisorWorkload
 
 TARGET = 1.10
 QUESTIONS, REPEATS = 4, 16
@@ -109,7 +109,7 @@ def _bare_graph() -> CompiledStateGraph[Any, Any, Any, Any]:
         http_client=httpx2.Client(trust_env=False),
     )
     qdrant = QdrantClient(url=ADDRESSES.qdrant_url, prefer_grpc=False, check_compatibility=False, trust_env=False)
-    index = SearchIndex.build(qdrant, corpus.chunks, collection=corpus.collection, references=corpus.references)
+    index = SearchIndex.build(qdrant, corpus)
     agents = [
         create_agent(
             model,

@@ -40,7 +40,7 @@ def test_compare_on_live_endpoints_measures_the_client_and_leaves_out_what_only_
 
 def test_one_live_endpoint_is_enough_and_the_other_is_simulated(live: ServiceAddresses) -> None:
     with MultiAgentCoordinator(Settings(llm={"base_url": live.openai_base_url})) as coordinator:
-        assert coordinator.system.addresses.qdrant_url != live.qdrant_url
+        assert coordinator.system.surroundings.addresses.qdrant_url != live.qdrant_url
         assert coordinator.process_query(QUESTION).metadata["outcome"] == "answered"
 
 

@@ -171,7 +171,7 @@ class DocMind(SearchingSystem):
 
     noun: ClassVar[str] = "dl.docmind"
     kind: ClassVar[str] = "supervisor"
-    home: ClassVar[str] = "docmind_lab.systems.docmind.supervisor_workload"
+    home: ClassVar[str] = "docmind_lab.systems.docmind.docmind_system"
     _: KW_ONLY
     router_injection: bool | None = None
 

@@ -40,12 +40,6 @@ def test_a_colour_that_does_not_exist_is_refused_by_name(virtual_runs: VirtualRu
         virtual_runs.system.workload.in_node_mode("green")  # type: ignore[arg-type]
 
 
-def test_streamed_replies_have_no_other_mode(virtual_runs: VirtualRuns) -> None:
-    workload = virtual_runs.system.workload
-    with pytest.raises(ConfigurationError, match="leave streaming off"):
-        workload.system.graph(workload.saver, streaming=True, mode="sync")
-
-
 @pytest.mark.parametrize("mode", NODE_MODES)
 def test_the_async_side_of_a_tool_runs_where_its_colour_says(mode: NodeMode) -> None:
     def where() -> str:

@@ -131,12 +131,6 @@ def test_a_resumed_run_gets_a_fresh_deadline(coordinator: Made) -> None:
     assert "hard timeout" in resumed.content
 
 
-def test_no_checkpoint_holds_a_deadline_in_its_state(coordinator: Made) -> None:
-    made = coordinator()
-    made.process_query(QUESTION, thread_id="t")
-    assert "deadline_ts" not in made.get_state_values(thread_id="t")
-
-
 def test_a_thread_with_nothing_to_go_on_with_is_named(coordinator: Made) -> None:
     with pytest.raises(ConfigurationError, match="thread 'new' has nothing to go on with"):
         coordinator().resume(thread_id="new")
@@ -167,7 +161,7 @@ def test_with_propagation_off_the_default_is_a_look_between_steps_and_no_call_ha
 def test_without_endpoints_the_simulated_services_are_started_and_stopped_again() -> None:
     with MultiAgentCoordinator() as made:
         response = made.process_query(QUESTION)
-        address = made.system.addresses
+        address = made.system.surroundings.addresses
     assert response.metadata["outcome"] == "answered"
     with pytest.raises(OSError, match="refused"):
         _connect(address.qdrant_url)

@@ -118,25 +118,16 @@ def test_several_handoffs_in_one_message_run_side_by_side(how: str):
 
 @both_doors
 @pytest.mark.parametrize("bound", [1, 2])
-def test_no_more_agents_run_side_by_side_than_max_concurrent_agents(how: str, bound: int):
+@pytest.mark.parametrize("saver", [None, InMemorySaver()], ids=["plain", "with a checkpointer and a config"])
+def test_no_more_agents_run_side_by_side_than_max_concurrent_agents(how: str, bound: int, saver: Any):
     meeting = Meeting(size=bound)
     request = asking(*(("transfer_to_a", {"task": str(number)}) for number in range(6)))
     params = SupervisorBuildParams(max_concurrent_agents=bound)
-    state = run_whole(team(in_turn(request, AIMessage("end")), meeting.agent("a"), params=params), how)
+    app = team(in_turn(request, AIMessage("end")), meeting.agent("a"), params=params, checkpointer=saver)
+    configured = {"recursion_limit": 40, "configurable": {"thread_id": f"{how} {bound}"}}
+    state = run_whole(app if saver is None else app.with_config(configured), how)
     assert meeting.peak == bound
     assert texts(state, "a") == [f"did {number}" for number in range(6)]
-
-
-@both_doors
-def test_the_bound_holds_under_a_checkpointer_and_a_config_of_the_callers_own(how: str):
-    meeting = Meeting(size=2)
-    request = asking(*(("transfer_to_a", {}) for _ in range(4)))
-    params = SupervisorBuildParams(max_concurrent_agents=2)
-    app = team(
-        in_turn(request, AIMessage("end")), meeting.agent("a"), params=params, checkpointer=InMemorySaver()
-    ).with_config({"recursion_limit": 40})
-    run_whole(app, how, configurable={"thread_id": "t"})
-    assert meeting.peak == 2
 
 
 @both_doors

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -72,12 +74,14 @@ class Server:
     asked: list[dict[str, Any]] = field(default_factory=list)
     deadlines: list[Deadline | None] = field(default_factory=list)
     models: list[Any] = field(default_factory=list)
+    calls: list[Any] = field(default_factory=list)
 
     def __call__(self, request: ModelRequest[Any]) -> ModelResponse[Any]:
         self.asked.append(dict(request.model_settings))
         self.timeouts.append(request.model_settings.get("timeout"))
         self.deadlines.append(current_deadline())
         self.models.append(request.model)
+        self.calls.append(current_call())
         self.clock.now_s += self.takes_s
         answer = self.answers[min(len(self.asked), len(self.answers)) - 1]
         if isinstance(answer, Exception):
@@ -178,17 +182,10 @@ def test_without_a_deadline_errors_are_the_clients_own(call: Call, clock: HandCl
 
 
 def test_a_call_is_recorded_at_its_place_with_its_tokens(call: Call, clock: HandClock, noted: Recorder):
-    seen: list[Any] = []
-
-    def server(request: ModelRequest[Any]) -> ModelResponse[Any]:
-        seen.append(current_call())
-        return OK
-
-    one = Server(clock, [])
-    one.__class__ = type("Watching", (Server,), {"__call__": lambda self, request: server(request)})
-    call(one, left_s=5.0)
-    call(one)
-    assert [(c.call_id, c.cap_from_deadline) for c in seen] == [
+    server = Server(clock, [OK])
+    call(server, left_s=5.0)
+    call(server)
+    assert [(c.call_id, c.cap_from_deadline) for c in server.calls] == [
         ("llm/synthesis/2.1.1", True),
         ("llm/synthesis/2.1.2", False),
     ]
@@ -347,6 +344,53 @@ def test_under_a_budget_the_real_client_sends_each_attempt_once(call: Call, cloc
     assert len(sent) == 2
     assert sent[0].extensions["timeout"]["read"] == 5.0
     assert sent[1].extensions["timeout"]["read"] == pytest.approx(5.0 - clock.slept[0])
+
+
+def of_a_role() -> Callable[[Any], Any]:
+    """What a role's model calls make of a model; the last copy is used again."""
+    return ModelCalls("synthesis")._without_client_retries
+
+
+def test_without_client_retries_keeps_the_connections_and_the_model():
+    model = client(temperature=0.5)
+    copy = of_a_role()(model)
+    assert (copy.max_retries, copy.root_client.max_retries, copy.root_async_client.max_retries) == (0, 0, 0)
+    assert (model.max_retries, model.root_client.max_retries) == (2, 2)
+    assert copy.root_client._client is model.root_client._client
+    assert copy.root_async_client._client is model.root_async_client._client
+    assert copy.client._client is copy.root_client
+    assert copy.async_client._client is copy.root_async_client
+    assert (copy.model_name, copy.temperature) == ("m", 0.5)
+
+
+def test_what_is_bound_to_a_model_stays_bound():
+    bound = client().bind(stop="x").with_config(tags=["t"])
+    copy = of_a_role()(bound)
+    assert copy.bound.max_retries == 0
+    assert copy.kwargs == {"stop": "x"}
+    assert copy.config["tags"] == ["t"]
+
+
+def test_models_are_not_kept():
+    model = client()
+    copy, reference = weakref.ref(of_a_role()(model)), weakref.ref(model)
+    del model
+    gc.collect()
+    assert reference() is None
+    assert copy() is None, "the copy would keep the model's connections"
+
+
+def test_a_model_that_was_changed_is_copied_again():
+    without, model = of_a_role(), client(temperature=0.5)
+    before = without(model)
+    model.temperature = 1.0
+    assert without(model).temperature == 1.0
+    assert before.temperature == 0.5
+
+
+def test_models_in_turn_get_each_their_own_copy():
+    without, models = of_a_role(), [ChatOpenAI(model=name, api_key="k") for name in "ab"]  # type: ignore[arg-type]
+    assert [without(model).model_name for model in models * 2] == ["a", "b", "a", "b"]
 
 
 # ---- second budgets: refused before it is sent, retries counted, a reply cut at what is left

@@ -76,7 +76,7 @@ def test_an_answer_that_quotes_the_gold_passages_scores_one(question: Question):
 def test_the_search_finds_a_gold_page_for_most_questions():
     # A corpus on which nothing is found could not tell one alternative from another.
     client = QdrantClient(":memory:")
-    index = SearchIndex.build(client, LIBRARY.chunks, collection="handbook")
+    index = SearchIndex.build(client, LIBRARY)
     found = [{d.topic for d in search(client, index, "hybrid", q.text)} & set(q.gold_topics) for q in QUESTIONS]
     client.close()
     assert sum(map(bool, found)) >= 8

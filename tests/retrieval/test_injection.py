@@ -15,7 +15,7 @@ import httpx
 import pytest
 from manual_clock import ManualClock
 from qdrant_client import QdrantClient
-from retrieval_fakes import CHUNKS, KEYS, AsyncClient, call_tool, details, payload_of, runtime
+from retrieval_fakes import KEYS, LIBRARY, AsyncClient, call_tool, details, payload_of, runtime
 
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
@@ -60,7 +60,7 @@ class AsyncRouter(Router):
 
 @pytest.fixture
 def resources(local: QdrantClient, clock: ManualClock) -> RetrievalResources:
-    index = SearchIndex.build(local, CHUNKS)
+    index = SearchIndex.build(local, LIBRARY)
     return RetrievalResources(index, local, AsyncClient(local), clock, router_injection=True)  # type: ignore[arg-type]
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from qdrant_client import AsyncQdrantClient, QdrantClient
-from retrieval_fakes import CHUNKS, AsyncClient, call_tool, payload_of, runtime
+from retrieval_fakes import LIBRARY, AsyncClient, call_tool, payload_of, runtime
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
@@ -79,12 +80,12 @@ def router_over(retriever: Any, error: Exception | None = None) -> RouterQueryEn
 
 @pytest.fixture(scope="module")
 def index(client: QdrantClient) -> SearchIndex:
-    return SearchIndex.build(client, CHUNKS)
+    return SearchIndex.build(client, LIBRARY)
 
 
 def with_async_client(index: SearchIndex) -> Any:
     other: Any = QdrantClient(":memory:")
-    SearchIndex.build(other, CHUNKS)
+    SearchIndex.build(other, LIBRARY)
     return AsyncClient(other)
 
 
@@ -123,7 +124,7 @@ def test_one_that_fails_falls_open(client: QdrantClient, index: SearchIndex, doo
 def test_its_requests_over_http_are_observed_and_held_to_the_routers_share(services: ServiceProcess, door: str):
     http = HttpClients()
     client = http.qdrant(services.addresses.qdrant_url)
-    index = SearchIndex.build(client, CHUNKS, collection=f"llamaindex-{door}")
+    index = SearchIndex.build(client, replace(LIBRARY, collection=f"llamaindex-{door}"))
     async_client: AsyncQdrantClient = http.qdrant_async(services.addresses.qdrant_url)
     router = router_over(retriever_of(index, client, "hierarchical", async_client))
     resources = RetrievalResources(index, client, async_client, router_injection=True)

@@ -13,7 +13,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langgraph.checkpoint.memory import InMemorySaver
 from qdrant_client import QdrantClient
-from retrieval_fakes import CHUNKS, AsyncClient, details
+from retrieval_fakes import LIBRARY, AsyncClient, details
 
 import docmind_lab as dl
 from docmind_lab.core.deadlines import Deadline
@@ -29,7 +29,7 @@ from docmind_lab.systems.docmind.router import RouterEngine
 
 @pytest.fixture(scope="module")
 def index(client: QdrantClient) -> SearchIndex:
-    return SearchIndex.build(client, CHUNKS, references={"lock": ("yield",)})
+    return SearchIndex.build(client, replace(LIBRARY, references={"lock": ("yield",)}))
 
 
 # ---- the model's choice

@@ -8,11 +8,12 @@ from typing import Any
 from unittest.mock import Mock
 
 import pytest
-from graph_fakes import CHUNKS
+from graph_fakes import CHUNKS, LIBRARY
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.documents import Library
 from docmind_lab.systems.base.results import clean_metadata
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.strategies import (
@@ -27,7 +28,7 @@ from docmind_lab.systems.docmind.retrieval.strategies import (
 
 @pytest.fixture(scope="module")
 def index(client: QdrantClient) -> SearchIndex:
-    return SearchIndex.build(client, CHUNKS)
+    return SearchIndex.build(client, LIBRARY)
 
 
 def scored(number: int, name: str, score: float, **payload: object) -> models.ScoredPoint:
@@ -167,7 +168,7 @@ PAGES = (
     Chunk("crane#1", "crane", "Cranes", "A crane lifts the containers off the deck."),
     Chunk("tower#1", "tower", "Towers", "A lighthouse is a tower with a lamp."),
 )
-REFERENCES = {"ferry": ("quay", "crane", "nowhere", "ferry"), "quay": ("ferry",), "unknown": ("quay",)}
+REFERENCES = {"ferry": ("quay", "crane"), "quay": ("ferry",)}
 
 
 class Counted:
@@ -186,7 +187,7 @@ class Counted:
 
 @pytest.fixture(scope="module")
 def harbour(client: QdrantClient) -> SearchIndex:
-    return SearchIndex.build(client, PAGES, collection="harbour", references=REFERENCES)
+    return SearchIndex.build(client, Library(PAGES, "harbour", REFERENCES))
 
 
 @pytest.fixture

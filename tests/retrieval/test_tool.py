@@ -15,7 +15,7 @@ from langgraph.types import Command
 from manual_clock import ManualClock
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
-from retrieval_fakes import CHUNKS, KEYS, AsyncClient, call_tool, details, payload_of, runtime
+from retrieval_fakes import CHUNKS, KEYS, LIBRARY, AsyncClient, call_tool, details, payload_of, runtime
 
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
 from docmind_lab.core.errors import ConfigurationError
@@ -65,7 +65,7 @@ class Client:
 
 @pytest.fixture(scope="module")
 def index(local: QdrantClient) -> SearchIndex:
-    return SearchIndex.build(local, CHUNKS)
+    return SearchIndex.build(local, LIBRARY)
 
 
 @pytest.fixture

@@ -23,6 +23,7 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.services.scripted_model import Conversation, reply_to
 from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.documents import Library
 from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -43,6 +44,7 @@ CHUNKS = (
     Chunk("yield#2", "yield", "Generators", "Iterators and generators produce values one after the other."),
     Chunk("enter#1", "enter", "Contexts", "Entering a context acquires the lock for the block."),
 )
+LIBRARY = Library(CHUNKS, "five passages")
 SIMPLE = "When is a lock released by the context manager?"
 COMPLEX = "How does waiting for a lock differ from a generator that yields values?"
 
@@ -132,7 +134,7 @@ def resources() -> RetrievalResources:
     """Five passages in memory, for sync and async."""
     client = QdrantClient(":memory:")
     # A local client answers in place; only the async one's own store has to be filled too.
-    index, async_client = SearchIndex.build(client, CHUNKS), AsyncQdrantClient(":memory:")
+    index, async_client = SearchIndex.build(client, LIBRARY), AsyncQdrantClient(":memory:")
     async_client._client.collections = client._client.collections  # type: ignore[attr-defined]
     return RetrievalResources(index, client, async_client)
 

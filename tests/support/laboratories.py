@@ -18,7 +18,7 @@ from docmind_lab.services.faults import Fault
 from docmind_lab.services.server import LogClient, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.docmind.supervisor_workload import SupervisorWorkload
+from docmind_lab.systems.docmind.docmind_system import SupervisorWorkload
 
 
 @dataclass

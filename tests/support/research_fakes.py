@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from langchain_core.messages import AIMessage, HumanMessage
@@ -40,11 +41,6 @@ def waiting(seconds: Callable[[], float], result: Callable[[], Any]) -> Operatio
     return Operation(blocking, awaited)
 
 
-@dataclass(frozen=True)
-class Role:
-    role: str
-
-
 @dataclass
 class FakeModel:
     """Each role answers with a function of what it is given, after so many seconds."""
@@ -56,7 +52,7 @@ class FakeModel:
     asked: Counter[str] = field(default_factory=Counter)
 
     def asking(self, role: str) -> Any:
-        return FakeAsking(self, Role(role))
+        return FakeAsking(self, SimpleNamespace(role=role))
 
     def reply(self, role: str, given: dict[str, Any]) -> str:
         self.asked[role] += 1
@@ -68,7 +64,7 @@ class FakeModel:
 @dataclass(frozen=True)
 class FakeAsking:
     model: FakeModel
-    calls: Role
+    calls: SimpleNamespace
 
     def ask(self, messages: Sequence[HumanMessage], state: Any, *, system: str = "") -> Operation:
         given = json.loads(messages[-1].text)

@@ -13,9 +13,11 @@ from langgraph.types import Command
 from qdrant_client import AsyncQdrantClient
 
 from docmind_lab.network.recorder import Recorder
+from docmind_lab.systems.base.documents import Library
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources, create_retrieve_documents
 
 CHUNKS = EVERY_CHUNK[:3]
+LIBRARY = Library(CHUNKS, "docs")
 KEYS = {
     "documents",
     "strategy_used",

@@ -7,11 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from langchain_core.callbacks import CallbackManagerForLLMRun
-from langchain_core.language_models import BaseChatModel
+from graph_fakes import FakeModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
-from pydantic import Field
 
 from docmind_lab.systems.staged.graph_store import GraphStore
 from docmind_lab.systems.staged.staged_ledger import StageLedger
@@ -21,34 +18,17 @@ from docmind_lab.systems.staged.staged_workload import build_staged_graph
 TEXT = "The railway joins Oslo and Bergen. A checkpoint is the state of a graph."
 
 
-class SaidModel(BaseChatModel):
-    """Says the given things in turn, then "Done."; an exception among them is raised."""
+def said_model(*says: Any) -> FakeModel:
+    """A model that says the given things in turn, then "Done."; an exception among them is raised."""
 
-    says: list[Any] = Field(default_factory=list)
-    before: Callable[[], None] | None = None
-
-    def _generate(
-        self,
-        messages: list[BaseMessage],
-        stop: list[str] | None = None,
-        run_manager: CallbackManagerForLLMRun | None = None,
-        **kwargs: Any,
-    ) -> ChatResult:
-        if self.before is not None:
-            self.before()
+    def say(messages: Sequence[BaseMessage], tools: Mapping[str, Any]) -> AIMessage:
         rounds = sum(isinstance(message, AIMessage) for message in messages)
-        said = self.says[rounds] if rounds < len(self.says) else "Done."
+        said = says[rounds] if rounds < len(says) else "Done."
         if isinstance(said, BaseException):
             raise said
-        message = AIMessage(said) if isinstance(said, str) else said
-        return ChatResult(generations=[ChatGeneration(message=message.model_copy())])
+        return AIMessage(said) if isinstance(said, str) else said.model_copy()
 
-    def bind_tools(self, tools: Sequence[Any], **kwargs: Any) -> Any:
-        return self
-
-    @property
-    def _llm_type(self) -> str:
-        return "said"
+    return FakeModel(say=say)
 
 
 def calling(*calls: tuple[str, dict[str, Any]]) -> AIMessage:
@@ -118,5 +98,5 @@ def climbed(
 ) -> tuple[SimpleNamespace, GraphStore]:
     """What came of a chunk under a model that says this, and the store."""
     used = store or GraphStore()
-    graph = build_staged_graph(SaidModel(says=list(says)), options)
+    graph = build_staged_graph(said_model(*says), options)
     return result_of(graph.invoke(*run_of(used, text))), used

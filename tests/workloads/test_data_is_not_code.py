@@ -25,7 +25,7 @@ NAME = "made_up_elsewhere:KIND"
 MODULE = """
 from docmind_lab.systems.workload_by_name import ExtraTable
 from docmind_lab.systems.base.workload_kind import WorkloadKind
-from docmind_lab.systems.docmind.supervisor_workload import KIND as SUPERVISOR
+from docmind_lab.systems.docmind.docmind_system import KIND as SUPERVISOR
 
 TABLE = ExtraTable("mine", "Its runs.", (), lambda events, runs, calls: runs[["run_id"]])
 KIND = WorkloadKind("mine", "Mine", "tasks", SUPERVISOR.cases, SUPERVISOR.build, SUPERVISOR.defaults, tables=(TABLE,))

@@ -17,7 +17,7 @@ from docmind_lab.experiments.comparison.documents import Documents
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.systems.base.retries import retries_of_alternative
 from docmind_lab.systems.base.workload_kind import WorkloadKind
-from docmind_lab.systems.docmind.supervisor_workload import KIND
+from docmind_lab.systems.docmind.docmind_system import KIND
 from docmind_lab.systems.system_catalogue import system_of_kind
 from docmind_lab.systems.workload_by_name import WORKLOADS, systems_said, workload_kind
 from docmind_lab.tables.frames import to_frame

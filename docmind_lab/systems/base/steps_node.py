@@ -6,8 +6,15 @@ from collections.abc import Callable, Generator
 from typing import Any
 
 from langchain_core.runnables import Runnable, RunnableConfig
+from langgraph.graph import StateGraph
 
 from docmind_lab.core.sync_async import afinish, finish
+
+
+def add_steps(graph: StateGraph[Any, Any, Any, Any], **functions: Callable[[Any, RunnableConfig], Any]) -> None:
+    """Add a node for each function, under its name; see `StepsNode`."""
+    for name, function in functions.items():
+        graph.add_node(name, StepsNode(name, function))
 
 
 class StepsNode(Runnable[Any, Any]):

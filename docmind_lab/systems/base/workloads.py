@@ -1,4 +1,4 @@
-"""Base classes of workloads: a graph in several node modes, and systems over HTTP clients of their own."""
+"""Base classes of systems over HTTP clients of their own, and of workloads: their graphs in several node modes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import abc
 import contextlib
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, Self
 
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
 from langchain_openai import ChatOpenAI
 from qdrant_client import AsyncQdrantClient, QdrantClient
 from qdrant_client.http.exceptions import ApiException, UnexpectedResponse
@@ -20,11 +21,9 @@ from docmind_lab.alternatives.base import Outcome, Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.errors import DocmindLabError, ServiceError
-from docmind_lab.core.settings import Settings
 from docmind_lab.network import HttpClients
 from docmind_lab.network.live_endpoints import reason_of
 from docmind_lab.network.recorder import Recorder
-from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.systems.base.answer_scores import scores_of
 from docmind_lab.systems.base.model_calls import chat_model
 from docmind_lab.systems.base.node_modes import NodeMode, checked_node_mode
@@ -34,24 +33,47 @@ from docmind_lab.systems.base.workload_kind import Surroundings
 
 
 @dataclass
-class GraphWorkload(abc.ABC):
-    """A system that is built once and run many times, whose answers are scored by the documents they rest on.
-
-    surroundings: what it is built on. Over "blocking" nodes one run holds up every other that shares its event loop, so
-    such runs follow each other.
-    """
+class ClientSystem:
+    """A system that reaches a model over HTTP clients of its own. surroundings: what it is built on."""
 
     surroundings: Surroundings
 
     def __post_init__(self) -> None:
+        self.http = HttpClients(admit=self._admit, max_connections=self.surroundings.max_connections)
+        self._build()
+
+    def _admit(self, url: str) -> None:
+        self.surroundings.settings.admit(url)
+
+    def _build(self) -> None:
+        """Build what else the system has, besides its clients and its graphs."""
+
+    def _model(self, mode: NodeMode, **options: Any) -> ChatOpenAI:
+        around = self.surroundings
+        options = {"max_retries": around.client_retries, **options}
+        return chat_model(mode, around.settings.llm, around.addresses.openai_base_url, self.http, **options)
+
+    def close(self) -> None:
+        """Close the clients, the async ones on the loop they were used on."""
+        self.http.close()
+        shared_loop().run(self._close_async())
+
+    async def _close_async(self) -> None:
+        await self.http.aclose()
+
+
+@dataclass
+class ClientWorkload(ClientSystem, abc.ABC):
+    """A system that is built once and run many times, whose answers are scored by the documents they rest on.
+
+    Over "blocking" nodes one run holds up every other that shares its event loop, so such runs follow each other.
+    """
+
+    def __post_init__(self) -> None:
         self.node_mode: NodeMode = checked_node_mode(self.surroundings.node_mode)
         self.saver = ObservedSaver()
-        self._build()
+        super().__post_init__()
         self.graph = self._graph(self.node_mode)
-
-    @abc.abstractmethod
-    def _build(self) -> None:
-        """Build the parts that the graphs of all modes share."""
 
     @abc.abstractmethod
     def _graph(self, mode: NodeMode) -> Runnable:
@@ -67,17 +89,7 @@ class GraphWorkload(abc.ABC):
 
     def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the run's recorder, with a thread of its own in the checkpointer."""
-        return self._configured(recorder)
-
-    def _configured(self, recorder: Recorder, recursion_limit: int | None = None, **named: Any) -> Runnable:
-        """Return the graph for a run. named: what else its nodes find in the configuration."""
-        configured: RunnableConfig = {
-            "configurable": {"thread_id": recorder.run_id, **named},
-            "callbacks": [RunCallbacks(recorder)],
-        }
-        if recursion_limit is not None:
-            configured["recursion_limit"] = recursion_limit
-        return self.graph.with_config(configured)
+        return configured(self.graph, recorder, recorder.run_id)
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return the graph's input for a question."""
@@ -91,39 +103,27 @@ class GraphWorkload(abc.ABC):
         """Drop a run's checkpoints."""
         self.saver.delete_thread(run_id)
 
-    @abc.abstractmethod
-    def close(self) -> None:
-        """Close the clients."""
 
+def configured(
+    graph: Runnable,
+    recorder: Recorder,
+    thread_id: str,
+    *,
+    callbacks: Sequence[BaseCallbackHandler] = (),
+    named: Mapping[str, Any] = MappingProxyType({}),
+    **limits: int,
+) -> Runnable:
+    """Return the graph for a run that this recorder observes.
 
-class ClientSystem:
-    """A system that reaches a model over HTTP clients of its own."""
-
-    addresses: ServiceAddresses
-    settings: Settings
-    client_retries: int | None
-    http: HttpClients
-
-    def _model(self, mode: NodeMode, **options: Any) -> ChatOpenAI:
-        options = {"max_retries": self.client_retries, **options}
-        return chat_model(mode, self.settings.llm, self.addresses.openai_base_url, self.http, **options)
-
-    def close(self) -> None:
-        """Close the clients, the async ones on the loop they were used on."""
-        self.http.close()
-        shared_loop().run(self._close_async())
-
-    async def _close_async(self) -> None:
-        await self.http.aclose()
-
-
-class ClientWorkload(ClientSystem, GraphWorkload):
-    """A workload that reaches a model over HTTP clients of its own."""
-
-    def _build(self) -> None:
-        around = self.surroundings
-        self.addresses, self.settings, self.client_retries = around.addresses, around.settings, around.client_retries
-        self.http = HttpClients(admit=around.settings.admit, max_connections=around.max_connections)
+    callbacks: of the run, besides the recorder's. named: what else nodes find in the configuration. limits: the run's
+    `recursion_limit` and `max_concurrency`.
+    """
+    config: Any = {
+        "configurable": {"thread_id": thread_id, **named},
+        "callbacks": [RunCallbacks(recorder), *callbacks],
+        **limits,
+    }
+    return graph.with_config(config)
 
 
 BATCH_SIZE: Final = 64
@@ -150,7 +150,8 @@ class ServiceSystem(ClientSystem):
     def _connect(self) -> None:
         """Make the clients of the vector store."""
         # qdrant-client takes whole seconds only; the seam holds the deadline to the millisecond.
-        backstop_s, url = math.ceil(self.settings.database.qdrant_timeout), self.addresses.qdrant_url
+        around = self.surroundings
+        backstop_s, url = math.ceil(around.settings.database.qdrant_timeout), around.addresses.qdrant_url
         self.qdrant, self.qdrant_async = self.http.qdrant(url, backstop_s), self.http.qdrant_async(url, backstop_s)
 
     @contextlib.contextmanager
@@ -161,7 +162,7 @@ class ServiceSystem(ClientSystem):
             try:
                 yield
             except ApiException as error:
-                raise _vector_store_error(error, self.addresses.qdrant_url) from error
+                raise _vector_store_error(error, self.surroundings.addresses.qdrant_url) from error
             unless_built.pop_all()
 
     def close(self) -> None:

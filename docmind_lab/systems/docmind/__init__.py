@@ -3,7 +3,6 @@
 retrieval            the index, strategies, router engines, the retrieve_documents tool
 graphs               the supervisor graph and its agents
 router               a router engine over the search strategies
-docmind_system       clients, index, model and graph as one
-supervisor_workload  DocMind as a workload
+docmind_system       clients, index, model and graph as one, and as a workload
 coordinator          one question in, one response out, within its budget
 """

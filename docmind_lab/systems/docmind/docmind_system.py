@@ -1,4 +1,4 @@
-"""DocMind as a runnable system: HTTP clients, the index, the model, and the graph over five roles.
+"""DocMind as a system and as the workload `supervisor`: HTTP clients, the index, and the graph over five roles.
 
 Everything slow (imports, clients, the index, the graph) is done when it is made, before any clock of a run starts.
 """
@@ -6,28 +6,23 @@ Everything slow (imports, clients, the index, the graph) is done when it is made
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_openai import ChatOpenAI
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.alternatives.bound import bound
-from docmind_lab.core.errors import ConfigurationError, EndpointRefused
+from docmind_lab.core.errors import EndpointRefused
 from docmind_lab.core.levels import SUPERVISOR_ROLE
-from docmind_lab.core.settings import Settings
-from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, current_recorder
-from docmind_lab.services.server import ServiceAddresses
-from docmind_lab.systems.base.documents import Library
 from docmind_lab.systems.base.model_calls import ModelCalls
 from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.base.node_modes import NodeMode
-from docmind_lab.systems.base.observer import RunCallbacks
-from docmind_lab.systems.base.workloads import ServiceSystem
+from docmind_lab.systems.base.questions import Question, load_questions
+from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, with_policies_but
+from docmind_lab.systems.base.workloads import ClientWorkload, ServiceSystem, configured
 from docmind_lab.systems.docmind.graphs import (
     SUPERVISOR_PROMPT,
     MultiAgentGraphState,
@@ -43,43 +38,29 @@ from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
 from docmind_lab.systems.docmind.router import RouterEngine
 
 
-@dataclass
 class DocmindSystem(ServiceSystem):
-    """The DocMind system on given services.
+    """The DocMind system on given services."""
 
-    addresses: of the model and the vector store. client_retries: of the openai client for alternatives that leave
-    retries to it; None for its default.
-    """
-
-    addresses: ServiceAddresses
-    settings: Settings
-    corpus: Library
-    client_retries: int | None = None
-    max_connections: int = 100
-
-    def __post_init__(self) -> None:
+    def _build(self) -> None:
         self._refusals: dict[str, str] = {}
-        self.http = HttpClients(admit=self._admit, max_connections=self.max_connections)
         self._connect()
+        around = self.surroundings
         with self._built():
-            self.index = SearchIndex.build(
-                self.qdrant, self.corpus.chunks, collection=self.corpus.collection, references=self.corpus.references
-            )
-        self.model = self._chat_model()
-        injects = self.settings.agents.enable_router_injection
+            self.index = SearchIndex.build(self.qdrant, around.resolve_corpus())
+        injects = around.settings.agents.enable_router_injection
         self.resources = RetrievalResources(
             self.index,
             self.qdrant,
             self.qdrant_async,
             router_injection=injects,
             router_engine=self._router() if injects else None,
-            admit=self.settings.admit,
+            admit=around.settings.admit,
         )
 
     def _admit(self, url: str) -> None:
         """Check the URL as `Settings.admit` does, and remember a refusal for the current run."""
         try:
-            self.settings.admit(url)
+            super()._admit(url)
         except EndpointRefused as error:
             if (recorder := current_recorder()) is not None:
                 self._refusals[recorder.run_id] = str(error)
@@ -91,16 +72,12 @@ class DocmindSystem(ServiceSystem):
 
     def _router(self) -> RouterEngine:
         """Return the lab's own engine, for runs whose context has none. Its choice costs a model call."""
-        calls = ModelCalls(ROUTER_ROLE, request_timeout_s=self.settings.llm.request_timeout_seconds)
+        calls = ModelCalls(ROUTER_ROLE, request_timeout_s=self.surroundings.settings.llm.request_timeout_seconds)
         # The choice is no part of the answer: LangGraph leaves calls with this tag out of streamed messages.
-        model_client = ModelClient(self.model, calls, tags=("nostream",))
+        model_client = ModelClient(self._model("own"), calls, tags=("nostream",))
         return RouterEngine(self.index, self.qdrant, self.qdrant_async, model_client)
 
-    def _chat_model(self, *, streaming: bool = False, mode: NodeMode = "own") -> ChatOpenAI:
-        # Without `stream_usage` a streamed reply does not count its tokens.
-        return self._model(mode, streaming=streaming, stream_usage=streaming)
-
-    def graph(
+    def compiled(
         self,
         checkpointer: BaseCheckpointSaver[Any],
         store: BaseStore | None = None,
@@ -111,14 +88,11 @@ class DocmindSystem(ServiceSystem):
         """Compile the graph.
 
         streaming: the model sends its replies token by token, and callbacks hear of each. mode: of the async side of
-        model and tools, see `base/node_modes.py`; for replies in one piece only.
-        Raises: ConfigurationError for both.
+        model and tools, see `base/node_modes.py`.
         """
-        if streaming and mode != "own":
-            raise ConfigurationError(f"node_mode {mode!r} is for replies in one piece; leave streaming off")
-        is_other = streaming or mode != "own"
-        model = self._chat_model(streaming=streaming, mode=mode) if is_other else self.model
-        timeout_s = self.settings.llm.request_timeout_seconds
+        # Without `stream_usage` a streamed reply does not count its tokens.
+        model = self._model(mode, streaming=streaming, stream_usage=streaming)
+        timeout_s = self.surroundings.settings.llm.request_timeout_seconds
         graph = build_multi_agent_supervisor_graph(
             build_role_agents(model, resources=self.resources, request_timeout_s=timeout_s, mode=mode),
             model=model,
@@ -143,18 +117,52 @@ class DocmindSystem(ServiceSystem):
         callbacks: Sequence[BaseCallbackHandler] = (),
     ) -> Runnable:
         """Return the graph configured for one run: its recorder, its thread, and the settings' limits."""
-        configured = graph.with_config(
-            {
-                "configurable": {"thread_id": thread_id},
-                "callbacks": [RunCallbacks(recorder), *callbacks],
-                "recursion_limit": self.settings.agents.max_workflow_depth,
-                "max_concurrency": self.side_by_side,
-            }
+        depth = self.surroundings.settings.agents.max_workflow_depth
+        for_thread = configured(
+            graph,
+            recorder,
+            thread_id,
+            callbacks=callbacks,
+            recursion_limit=depth,
+            max_concurrency=self.side_by_side,
         )
-        return configured if context is None else bound(configured, context=context)
+        return for_thread if context is None else bound(for_thread, context=context)
 
     @property
     def side_by_side(self) -> int:
         """How many agents may run at once."""
-        agents = self.settings.agents
+        agents = self.surroundings.settings.agents
         return agents.max_concurrent_agents if agents.enable_parallel_tool_execution else 1
+
+
+class SupervisorWorkload(DocmindSystem, ClientWorkload):
+    """The DocMind system as a workload.
+
+    The client retries of its surroundings are the openai client's, for alternatives that leave retries to it.
+    """
+
+    name = "supervisor"
+
+    def _graph(self, mode: NodeMode) -> Runnable:
+        return self.compiled(self.saver, mode=mode)
+
+    def runnable(self, recorder: Recorder, question: Question) -> Runnable:
+        """Return the graph, observed by the recorder, with a thread of its own in the checkpointer."""
+        return self.for_run(self.graph, recorder, recorder.run_id)
+
+
+KIND = WorkloadKind(
+    name="supervisor",
+    title="DocMind supervisor",
+    asked="questions",
+    cases=load_questions,
+    build=SupervisorWorkload,
+    # In each, the budget falls among the run times: with nothing or everything in time there is nothing to compare.
+    defaults={"virtual": Defaults(20.0, 40, "heavy_tail/3"), "wall": Defaults(2.0, 8, "typical/6")},
+    roles=("supervisor", "router", "planner", "retrieval", "synthesis", "validation"),
+    takes_questions=True,
+    refusal=with_policies_but(anytime="the answer of synthesis stands in the state before it is validated"),
+    has_router=True,
+    reads_settings=True,
+)
+"""DocMind's five roles."""

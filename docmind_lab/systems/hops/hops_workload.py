@@ -26,7 +26,7 @@ from docmind_lab.alternatives.base import Runnable
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.duration_headers import to_header
 from docmind_lab.core.errors import ServiceError
-from docmind_lab.core.sync_async import Operation, Steps
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.services.hosted_behaviour import LEVELS, calls_below, role_of
 from docmind_lab.systems.base.bounded_calls import bounded_call, cut_error
 from docmind_lab.systems.base.node_modes import NodeMode, in_mode
@@ -34,10 +34,9 @@ from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.results import record_retrieved
 from docmind_lab.systems.base.retries import no_retries
 from docmind_lab.systems.base.state import SystemState
-from docmind_lab.systems.base.steps_node import StepsNode
+from docmind_lab.systems.base.steps_node import add_steps
 from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, no_policies
 from docmind_lab.systems.base.workloads import ClientWorkload
-from docmind_lab.systems.hops.processes import HopProcesses
 
 _FIRST: Final = role_of(1)
 _POSITION: Final = "0"
@@ -62,7 +61,7 @@ class HopsWorkload(ClientWorkload):
 
     def _graph(self, mode: NodeMode) -> Runnable:
         built = StateGraph(SystemState)
-        built.add_node("ask", StepsNode("ask", functools.partial(self._ask, mode)))
+        add_steps(built, ask=functools.partial(self._ask, mode))
         built.add_edge(START, "ask")
         built.add_edge("ask", END)
         return built.compile(checkpointer=self.saver)
@@ -80,15 +79,13 @@ class HopsWorkload(ClientWorkload):
         """Return an operation that asks the first hop. Raises: BudgetRefused, DeadlineExceeded, ServiceError."""
         url = f"{self.surroundings.addresses.hops_url}{_FIRST}"
 
-        def blocking() -> list[str]:
+        def steps(client: Any) -> Steps[list[str]]:
             with self._call(state) as (deadline, options):
-                return _services_in(self.http.openai.post(url, **options), deadline)
+                request = functools.partial(client.post, url, **options)
+                return _services_in((yield Operation(request, request)), deadline)
 
-        async def awaited() -> list[str]:
-            with self._call(state) as (deadline, options):
-                return _services_in(await self.http.openai_async.post(url, **options), deadline)
-
-        return in_mode(mode, Operation(blocking, awaited))
+        openai, openai_async = self.http.openai, self.http.openai_async
+        return in_mode(mode, Operation(lambda: finish(steps(openai)), lambda: afinish(steps(openai_async))))
 
     @contextlib.contextmanager
     def _call(self, state: Mapping[str, Any]) -> Iterator[tuple[Deadline | None, dict[str, Any]]]:
@@ -127,6 +124,5 @@ KIND = WorkloadKind(
     reads_settings=True,
     has_hops=True,
     refusal=no_policies,
-    serve=HopProcesses,
 )
 """A caller that asks a tree of seven services."""

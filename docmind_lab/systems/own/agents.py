@@ -15,16 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Required, TypedDict
 
 from langchain_core.messages import AIMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
 from langgraph.runtime import get_runtime
 
 from docmind_lab.alternatives import Alternative, Native, StopFlag
-from docmind_lab.alternatives.base import AroundAlternative, Inputs, Outcome, RunLog, Runnable
 from docmind_lab.alternatives.bound import copy_with
-from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError, RunCut
 
 NODE = "agent"
@@ -80,30 +77,31 @@ class Asked(TypedDict, total=False):
 
 
 class Answered(Asked, total=False):
-    """The graph's state: the input, then the answer, as a text and as a message."""
+    """The graph's state: the input, then the answer, as a text and as a message, and whether it was told to stop."""
 
     answer: str
     messages: list[Any]
+    docmind_lab_stopped: bool
+
+
+STOPPED: Final = "docmind_lab_stopped"
+"""Key of the state of a function that was told to stop, and has looked; `doorway.py` reads it."""
 
 
 class NoAnswer(Exception):
     """Raised when an agent returns no text."""
 
 
-@dataclass
-class AgentRun:
-    """One run of an agent. has_stopped: whether it was told to stop, and has looked."""
+class ShouldStop:
+    """What an agent's function is given as `should_stop`. was_told: whether a call has returned True."""
 
-    has_stopped: bool = False
+    def __init__(self) -> None:
+        self._control, self.was_told = get_runtime().control, False
 
-
-_RUN_KEY: Final = "__docmind_agent_run"
-"""Key of the run in the graph's configuration: with underscores, LangGraph copies it into no checkpoint."""
-
-
-def with_run(runnable: Runnable, run: AgentRun) -> Runnable:
-    """Return the agent's graph with this run in its configuration."""
-    return runnable.with_config({"configurable": {_RUN_KEY: run}})
+    def __call__(self) -> bool:
+        """Return whether it is time to stop."""
+        self.was_told = self.was_told or (self._control is not None and self._control.drain_requested)
+        return self.was_told
 
 
 class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
@@ -118,15 +116,17 @@ class AgentGraph(CompiledStateGraph[Any, Any, Any, Any]):
 def agent_graph(agent: Agent) -> AgentGraph:
     """Return the graph of one node that runs the agent. An async agent has an async node and no other."""
 
-    def sync_node(state: Answered, config: RunnableConfig) -> dict[str, Any]:
-        result = _begin(agent, state, config)
+    def sync_node(state: Answered) -> dict[str, Any]:
+        should_stop = ShouldStop()
+        result = _begin(agent, state, should_stop)
         if inspect.iscoroutine(result):
             result.close()
             raise RunCut(ConfigurationError(f"agent {agent.name!r} returns a coroutine; write it as async def"))
-        return _answer(result)
+        return _answer(result, should_stop)
 
-    async def async_node(state: Answered, config: RunnableConfig) -> dict[str, Any]:
-        return _answer(await _begin(agent, state, config))
+    async def async_node(state: Answered) -> dict[str, Any]:
+        should_stop = ShouldStop()
+        return _answer(await _begin(agent, state, should_stop), should_stop)
 
     builder = StateGraph(Answered, input_schema=Asked)
     builder.add_node(NODE, async_node if agent.is_async else sync_node)
@@ -137,27 +137,19 @@ def agent_graph(agent: Agent) -> AgentGraph:
     return graph
 
 
-def _begin(agent: Agent, state: Answered, config: RunnableConfig) -> Any:
+def _begin(agent: Agent, state: Answered, should_stop: ShouldStop) -> Any:
     """Call the agent with the state's question; return its result, or a coroutine of it."""
-    run: AgentRun = config.get("configurable", {}).get(_RUN_KEY) or AgentRun()
-    control = get_runtime().control
     options = dict(state.get("keywords") or {})
-
-    def should_stop() -> bool:
-        has_stopped = control is not None and control.drain_requested
-        run.has_stopped = run.has_stopped or has_stopped
-        return has_stopped
-
     if agent.takes_stop:
         options["should_stop"] = should_stop
     return agent.call(state["question"], **options)
 
 
-def _answer(result: Any) -> dict[str, Any]:
+def _answer(result: Any, should_stop: ShouldStop) -> dict[str, Any]:
     text = text_of(result)
     if not text.strip():
         raise NoAnswer("the agent returned no text")
-    return {"answer": text, "messages": [AIMessage(text)]}
+    return {"answer": text, "messages": [AIMessage(text)], STOPPED: should_stop.was_told}
 
 
 # ---- an agent by what it is, and questions to it
@@ -173,23 +165,28 @@ def load_agent(value: Any, reference: str = "") -> Agent:
     name = f"agent {reference!r}" if reference else "agent"
     if isinstance(value, Pregel | StateGraph):
         raise ConfigurationError(f"{name} is a LangGraph graph; name it as one: dl.graph(graph) (--graph)")
-    parameters = _parameters(value) if callable(value) and not inspect.isclass(value) else {}
+    parameters = parameters_of(value) if callable(value) and not inspect.isclass(value) else {}
     if any(one.kind in (*_POSITIONAL, inspect.Parameter.VAR_POSITIONAL) for one in parameters.values()):
         # A function, a bound method, or an object with __call__.
         is_async = any(map(inspect.iscoroutinefunction, (value, getattr(value, "__call__", None))))  # noqa: B004
         own_name = reference or str(getattr(value, "__name__", "") or type(value).__name__)
         return Agent(own_name, value, is_async, takes_stop="should_stop" in parameters)
-    what = f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
     raise ConfigurationError(
-        f"{name} is a {what}, not a function of a question; write def agent(question), which calls it"
+        f"{name} is a {kind_of(value)}, not a function of a question; write def agent(question), which calls it"
     )
 
 
-def _parameters(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+def parameters_of(function: Callable[..., Any]) -> Mapping[str, inspect.Parameter]:
+    """Return the parameters of a function by name; none for one that does not tell."""
     try:
         return inspect.signature(function).parameters
     except (TypeError, ValueError):
         return {}
+
+
+def kind_of(value: Any) -> str:
+    """Return what an object is, as errors call it."""
+    return f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
 
 
 def as_question(agent: Agent, item: Any, where: str) -> dict[str, Any]:
@@ -219,7 +216,7 @@ def as_question(agent: Agent, item: Any, where: str) -> dict[str, Any]:
 
 def _check_keywords(agent: Agent, keywords: Mapping[str, Any], where: str) -> None:
     """Return if the agent takes a question with these keywords. Raises: ConfigurationError naming one that it lacks."""
-    parameters = _parameters(agent.call)
+    parameters = parameters_of(agent.call)
     if not parameters or any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values()):
         return
     names = [name for name, one in parameters.items() if one.kind is not inspect.Parameter.VAR_POSITIONAL]
@@ -232,24 +229,8 @@ def _check_keywords(agent: Agent, keywords: Mapping[str, Any], where: str) -> No
         raise ConfigurationError(f"{where}: the agent needs the argument {missing[0]!r}; add the key to the input")
 
 
-# ---- the alternatives that it can have, and what carries them out
-
-
 def refusal_of(agent: Agent, alternative: Alternative, *, by_name: bool = False) -> str:
     """Return why an agent cannot have an alternative, with the remedy if there is one; empty if it can."""
     if isinstance(alternative, StopFlag) or getattr(alternative, "drain_on_timeout", False):
         return "" if agent.takes_stop else _NO_STOP
     return _NO_TIMEOUT if isinstance(alternative, Native) else ""
-
-
-@dataclass(frozen=True)
-class OnAgent(AroundAlternative):
-    """Runs an agent under an alternative; what it returns because it was told to stop is a partial answer."""
-
-    def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
-        """See `Alternative.run`."""
-        run = AgentRun()
-        outcome = self.alternative.run(with_run(runnable, run), inputs, deadline, recorder)
-        if outcome.outcome != "answered" or not run.has_stopped:
-            return outcome
-        return Outcome("partial", outcome.answer, outcome.documents, "stop_flag", state=outcome.state)

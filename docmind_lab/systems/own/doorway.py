@@ -19,6 +19,7 @@ from langgraph.types import Command
 from docmind_lab.alternatives.base import INTERRUPT, FreeState
 from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
+from docmind_lab.systems.own.agents import STOPPED
 from docmind_lab.systems.own.inputs import BOXED
 from docmind_lab.systems.own.own_requests import RunObserver
 
@@ -182,6 +183,7 @@ def free_state(state: Any) -> FreeState:
     waiting = values.get(INTERRUPT)
     return FreeState(
         **({INTERRUPT: waiting} if waiting else {}),
+        **({"stop_reason": "stop_flag"} if values.get(STOPPED) else {}),
         messages=_messages(values.get("messages")),
         documents=[document for document in map(_document, documents) if document is not None],
     )

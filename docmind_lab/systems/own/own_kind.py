@@ -13,7 +13,7 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
@@ -37,7 +37,7 @@ from docmind_lab.systems.base.workload_kind import (
     left_out,
     shown_name,
 )
-from docmind_lab.systems.own.agents import AgentGraph, OnAgent, as_question, refusal_of
+from docmind_lab.systems.own.agents import AgentGraph, as_question, refusal_of
 from docmind_lab.systems.own.inputs import Inputs, inputs_named, read_inputs, register, register_inputs
 from docmind_lab.systems.own.making import simulated_while_made
 from docmind_lab.systems.own.own_requests import Services, SimulatedDestinations
@@ -168,7 +168,7 @@ def own_kind(workload: str) -> WorkloadKind:
     more: dict[str, Any] = {"notes": notes_on_module(reference)}
     if isinstance(graph, AgentGraph):
         refusal = functools.partial(refusal_of, graph.agent)
-        more = {"notes": left_out(refusal), "refusal": refusal, "carried_out_by": OnAgent}
+        more = {"notes": left_out(refusal), "refusal": refusal}
     return WorkloadKind(
         name=name,
         title=name,
@@ -228,15 +228,9 @@ def _store_maker(reference: str) -> StoreMaker | None:
 
 def is_async_only(graph: AnyGraph) -> bool:
     """Whether a node or a tool of a graph, or of a graph within it, is async and has no sync form."""
-    for node in graph.nodes.values():
-        runnable = without_wrappers(node.bound)
-        if isinstance(runnable, Pregel):
-            if is_async_only(runnable):
-                return True
-        elif getattr(runnable, "func", True) is None and getattr(runnable, "afunc", None) is not None:
-            return True
-    tools = tools_of(graph).values()
-    return any(getattr(tool, "func", True) is None and getattr(tool, "coroutine", None) for tool in tools)
+    parts = [(node, "afunc") for node in nodes_of(graph)]
+    parts += [(tool, "coroutine") for tool in tools_of(graph).values()]
+    return any(getattr(part, "func", True) is None and getattr(part, form, None) is not None for part, form in parts)
 
 
 def parts_of(graph: AnyGraph) -> dict[str, tuple[str, ...]]:
@@ -247,10 +241,16 @@ def parts_of(graph: AnyGraph) -> dict[str, tuple[str, ...]]:
 def tools_of(graph: AnyGraph) -> dict[str, Any]:
     """Return the tools of a graph's nodes, and of the graphs within it, by name."""
     tools: dict[str, Any] = {}
+    for node in nodes_of(graph):
+        tools |= getattr(node, "tools_by_name", {})
+    return tools
+
+
+def nodes_of(graph: AnyGraph) -> Iterator[Any]:
+    """Yield what the nodes of a graph run, and in place of a graph within it what its nodes run."""
     for node in graph.nodes.values():
         runnable = without_wrappers(node.bound)
-        tools |= tools_of(runnable) if isinstance(runnable, Pregel) else getattr(runnable, "tools_by_name", {})
-    return tools
+        yield from nodes_of(runnable) if isinstance(runnable, Pregel) else (runnable,)
 
 
 def _roles(graph: AnyGraph) -> tuple[str, ...]:

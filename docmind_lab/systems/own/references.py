@@ -36,7 +36,7 @@ from langgraph.pregel import Pregel
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.core.users_code import line_of_error
-from docmind_lab.systems.own.agents import agent_graph, load_agent
+from docmind_lab.systems.own.agents import agent_graph, kind_of, load_agent, parameters_of
 
 AnyGraph = Pregel[Any, Any, Any, Any]
 
@@ -128,13 +128,13 @@ def compile_graph(value: Any, reference: str, config: Mapping[str, Any] | None =
         return _compiled(value, reference)
     if not callable(value) or inspect.isclass(value):
         raise ConfigurationError(
-            f"graph {reference!r} is a {_kind(value)}, not a LangGraph graph or a function that makes one"
+            f"graph {reference!r} is a {kind_of(value)}, not a LangGraph graph or a function that makes one"
         )
 
     def make(config: Mapping[str, Any], stack: contextlib.ExitStack) -> AnyGraph:
         result = _call_factory(value, reference, config, stack)
         if not isinstance(result, StateGraph | Pregel):
-            raise ConfigurationError(f"graph {reference!r} makes a {_kind(result)}, not a LangGraph graph")
+            raise ConfigurationError(f"graph {reference!r} makes a {kind_of(result)}, not a LangGraph graph")
         return _compiled(result, reference)
 
     graph = make(config or {}, _open)
@@ -299,10 +299,7 @@ def _remedy_of(error: BaseException) -> str:
 
 
 def _parameters(factory: Any) -> list[inspect.Parameter]:
-    try:
-        parameters = inspect.signature(factory).parameters.values()
-    except (TypeError, ValueError):
-        return []
+    parameters = parameters_of(factory).values()
     return [each for each in parameters if each.kind not in (each.VAR_POSITIONAL, each.VAR_KEYWORD)]
 
 
@@ -365,10 +362,6 @@ def _entered_in_a_task(manager: AbstractAsyncContextManager[Any], stack: context
 
 async def _await(awaitable: Any) -> Any:
     return await awaitable
-
-
-def _kind(value: Any) -> str:
-    return f"class ({value.__name__})" if inspect.isclass(value) else type(value).__name__
 
 
 def one_line(error: BaseException) -> str:

@@ -6,8 +6,7 @@ client.py          A2A clients through the network seam
 caller.py          call peers side by side: timers, signs of life, cancels
 peer_events.py     events of a call, and the table `peer_tasks`
 shelves.py         the corpus divided among the peers
-peers_graph.py     the parent agent
-peers_workload.py  the parent as a system under a deadline
+peers_workload.py  the parent agent, as a system under a deadline
 peers_script.py    what the parent's model says; the path of the peers
 peers_host.py      the SDK's server for all peers, as one ASGI application with the service's log
 executor.py        one task of a peer, run by the A2A SDK, and its answer

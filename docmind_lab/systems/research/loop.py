@@ -25,7 +25,7 @@ from docmind_lab.core.sync_async import Steps
 from docmind_lab.systems.base.bounded_calls import SEARCH_FAILURES
 from docmind_lab.systems.base.model_calls import FAILURES
 from docmind_lab.systems.base.model_client import ModelClient
-from docmind_lab.systems.base.steps_node import StepsNode
+from docmind_lab.systems.base.steps_node import add_steps
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.exits import Completion, ExitReason
 from docmind_lab.systems.research.research_calls import (
@@ -176,14 +176,8 @@ class SourceLoop:
     def graph(self) -> CompiledStateGraph[Any, Any, Any, Any]:
         """Compile the loop; its input is {"run": SourceRun}."""
         graph = StateGraph(LoopState)
-        for name, step in (
-            ("write", self.write),
-            ("search", self.search),
-            ("filter", self.filter),
-            ("record", self.record),
-            ("check", self.check),
-        ):
-            graph.add_node(name, StepsNode(name, step))
+        steps = {"write": self.write, "search": self.search, "filter": self.filter}
+        add_steps(graph, **steps, record=self.record, check=self.check)
         graph.add_edge(START, "write")
         graph.add_conditional_edges("write", _route_unless_left("search"), ["search", END])
         graph.add_conditional_edges("search", _filter_or_record, ["filter", "record"])

@@ -32,7 +32,7 @@ from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.network.recorder import note_event
 from docmind_lab.systems.base.model_calls import FAILURES
 from docmind_lab.systems.base.state import Merged, keep_reason
-from docmind_lab.systems.base.steps_node import StepsNode
+from docmind_lab.systems.base.steps_node import add_steps
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.exits import Completion
 from docmind_lab.systems.research.loop import SourceLoop, SourceRun
@@ -81,10 +81,7 @@ class ResearchGraph:
         """Compile the graph. A run needs a ledger under `LEDGER_KEY` in its configuration."""
         work_on = functools.partial(self.work_on_source, self.loop.graph())
         graph = StateGraph(ResearchState)
-        graph.add_node("begin", StepsNode("begin", self.begin))
-        graph.add_node("source", StepsNode("source", work_on))
-        graph.add_node("gather", StepsNode("gather", self.gather))
-        graph.add_node("report", StepsNode("report", self.report))
+        add_steps(graph, begin=self.begin, source=work_on, gather=self.gather, report=self.report)
         graph.add_edge(START, "begin")
         graph.add_conditional_edges("begin", _dispatch, ["source", "report"])
         graph.add_edge("source", "gather")

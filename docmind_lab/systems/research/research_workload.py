@@ -18,20 +18,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from langchain_core.runnables import RunnableConfig
-from langchain_core.runnables.config import merge_configs
-
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.network.recorder import Recorder
 from docmind_lab.systems.base.bounded_calls import RETRIEVAL
 from docmind_lab.systems.base.model_calls import ModelCalls
 from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.base.node_modes import NodeMode
-from docmind_lab.systems.base.observer import RunCallbacks
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.retries import retries_of_own_loop
 from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, with_policies_but
-from docmind_lab.systems.base.workloads import ClientWorkload, ServiceSystem
+from docmind_lab.systems.base.workloads import ClientWorkload, ServiceSystem, configured
 from docmind_lab.systems.research import prompts
 from docmind_lab.systems.research.exits import COMPLETE, SOURCES
 from docmind_lab.systems.research.loop import SourceLoop
@@ -62,9 +58,9 @@ class ResearchWorkload(ServiceSystem, ClientWorkload):
     name = "research"
 
     def _build(self) -> None:
-        super()._build()
-        if self.client_retries is not None:
-            self.limits = replace(self.limits, llm_retries=self.client_retries)
+        retries = self.surroundings.client_retries
+        if retries is not None:
+            self.limits = replace(self.limits, llm_retries=retries)
         specs = load_sources()
         self.limits.check_sources(spec.name for spec in specs)
         chunks = self.surroundings.resolve_corpus().chunks
@@ -89,11 +85,7 @@ class ResearchWorkload(ServiceSystem, ClientWorkload):
     def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph with a ledger of its own, observed by the run's recorder."""
         ledger = ResearchLedger(self.limits, self.results(recorder.run_id))
-        of_run: RunnableConfig = {
-            "configurable": {"thread_id": recorder.run_id},
-            "callbacks": [RunCallbacks(recorder)],
-        }
-        return self.graph.with_config(merge_configs(config_of(ledger), of_run))
+        return configured(self.graph.with_config(config_of(ledger)), recorder, recorder.run_id)
 
     def results(self, run_id: str) -> Path:
         """Return the folder that holds a run's results while it lasts."""

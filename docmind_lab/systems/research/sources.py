@@ -23,7 +23,7 @@ from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from docmind_lab.core.data import data_in
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
-from docmind_lab.core.sync_async import Operation
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
 from docmind_lab.systems.base.answer_scores import normalise, split_sentences
 from docmind_lab.systems.base.bounded_calls import RETRIEVAL, bounded_search
 from docmind_lab.systems.base.corpus import Chunk
@@ -279,23 +279,18 @@ class SourceSearch:
         if arguments is None:
             return Operation(tuple, _nothing)
 
-        def blocking() -> tuple[Item, ...]:
+        def steps(client: Any) -> Steps[tuple[Item, ...]]:
+            request = functools.partial(client.query_points, **arguments)
             with bounded_search(state):
-                response = self.client.query_points(**arguments)
-            return _record(items_of(response.points, name, hypothesis), name)
+                response = yield Operation(request, request)
+            items = items_of(response.points, name, hypothesis)
+            topics = [item.topic for item in items if item.topic]
+            record_retrieved(RETRIEVAL, [item.key for item in items], topics, name)
+            return items
 
-        async def awaited() -> tuple[Item, ...]:
-            with bounded_search(state):
-                response = await self.async_client.query_points(**arguments)
-            return _record(items_of(response.points, name, hypothesis), name)
-
-        return in_mode(self.mode, Operation(blocking, awaited))
+        both = Operation(lambda: finish(steps(self.client)), lambda: afinish(steps(self.async_client)))
+        return in_mode(self.mode, both)
 
 
 async def _nothing() -> tuple[Item, ...]:
     return ()
-
-
-def _record(items: tuple[Item, ...], source: str) -> tuple[Item, ...]:
-    record_retrieved(RETRIEVAL, [item.key for item in items], [item.topic for item in items if item.topic], source)
-    return items

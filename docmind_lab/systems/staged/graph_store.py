@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Literal, get_args
 
 from docmind_lab.core.errors import ConfigurationError
@@ -81,7 +81,7 @@ class GraphStore(SqliteTables):
     def add_entity(self, name: str, kind: str, written: Written) -> dict[str, Any]:
         """Write an entity; an existing one without a type gets the type."""
         with self._lock:
-            created = self._put("entities", (key_of(name), name, kind or UNTYPED, *_origin_values(written)))
+            created = self._put("entities", (key_of(name), name, kind or UNTYPED, *astuple(written)))
             if not created and kind and kind != UNTYPED:
                 typed = "UPDATE entities SET type = ? WHERE key = ? AND type = ?"
                 self._connection.execute(typed, (kind, key_of(name), UNTYPED))
@@ -91,8 +91,8 @@ class GraphStore(SqliteTables):
         """Write an observation, and its entity, untyped, if it does not exist."""
         with self._lock, self._connection:
             self._connection.execute("BEGIN")
-            self._put("entities", (key_of(entity), entity, UNTYPED, *_origin_values(written)))
-            created = self._put("observations", (key_of(entity), key_of(text), text, *_origin_values(written)))
+            self._put("entities", (key_of(entity), entity, UNTYPED, *astuple(written)))
+            created = self._put("observations", (key_of(entity), key_of(text), text, *astuple(written)))
         return _ok("observation", f"{key_of(entity)}|{key_of(text)}", [entity], created)
 
     def set_type(self, name: str, kind: str, written: Written) -> dict[str, Any]:
@@ -112,13 +112,13 @@ class GraphStore(SqliteTables):
             known = "SELECT COUNT(*) FROM entities WHERE key IN (?, ?)"
             if self._connection.execute(known, ends).fetchone()[0] < 2:
                 return _error("unknown_endpoint")
-            created = self._put("relations", (ends[0], key_of(predicate), ends[1], *_origin_values(written)))
+            created = self._put("relations", (ends[0], key_of(predicate), ends[1], *astuple(written)))
         return _ok("relation", f"{ends[0]}|{key_of(predicate)}|{ends[1]}", [subject, target], created)
 
     def add_evidence(self, name: str, written: Written) -> dict[str, Any]:
         """Write a node of evidence."""
         with self._lock:
-            created = self._put("evidence", (key_of(name), name, *_origin_values(written)))
+            created = self._put("evidence", (key_of(name), name, *astuple(written)))
         return _ok("evidence", key_of(name), [name], created)
 
     def link_evidence(self, evidence: str, name: str, written: Written) -> dict[str, Any]:
@@ -154,10 +154,6 @@ class GraphStore(SqliteTables):
         places = ", ".join("?" * len(values))
         statement = f"INSERT INTO {table} VALUES ({places}) ON CONFLICT DO NOTHING"
         return self._connection.execute(statement, values).rowcount > 0
-
-
-def _origin_values(origin: Written) -> tuple[str, str, str]:
-    return origin.origin, origin.source, origin.chunk
 
 
 def _ok(kind: str, key: str, names: list[str], created: bool) -> dict[str, Any]:

@@ -22,7 +22,6 @@ from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import BudgetError
 from docmind_lab.core.sync_async import Operation, Steps
 from docmind_lab.systems.base.model_client import ModelClient
-from docmind_lab.systems.base.steps_node import StepsNode
 from docmind_lab.systems.staged.parsing import parse_message
 from docmind_lab.systems.staged.stage_calls import TOOLS
 from docmind_lab.systems.staged.staged_events import note_stage_end, note_stage_start
@@ -46,47 +45,39 @@ class Primary:
     options: StagedOptions
     model_client: ModelClient
 
-    def ask(self) -> StepsNode:
-        """Return the node that asks the model."""
+    def ask(self, state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
+        """Ask the model, as long as there is time and a round is left."""
+        under_way = state.get("primary") or self._start(state)
+        replies = [message for message in state["messages"] if isinstance(message, AIMessage)]
+        if len(replies) >= self.options.max_rounds:
+            return self._finish(state, under_way, "rounds")
+        until: dict[str, Any] = {**state, DEADLINE_KEY: under_way["until_at"]}
+        try:
+            operation = self.model_client.ask(state["messages"], until, system=PROMPT, tools=TOOLS)
+            message = yield _with_backstop(operation, under_way["until_at"])
+        except GraphBubbleUp:
+            raise
+        except (TimeoutError, BudgetError) as error:
+            reason = error.stop_reason if isinstance(error, BudgetError) else "deadline"
+            return self._finish(state, under_way, "timeout", stop_reason=reason)
+        except Exception as error:  # noqa: BLE001 - the rungs below are there for whatever an agent fails with
+            return self._finish(state, under_way, "error", error_type=type(error).__name__)
+        if message.tool_calls or message.invalid_tool_calls:
+            return Command(goto="tools", update={"messages": [message], "primary": under_way})
+        return self._finish({**state, "messages": [*state["messages"], message]}, under_way, "done", [message])
 
-        def ask(state: Mapping[str, Any], config: RunnableConfig) -> Steps[Command[Any]]:
-            under_way = state.get("primary") or self._start(state)
-            replies = [message for message in state["messages"] if isinstance(message, AIMessage)]
-            if len(replies) >= self.options.max_rounds:
-                return self._finish(state, under_way, "rounds")
-            until: dict[str, Any] = {**state, DEADLINE_KEY: under_way["until_at"]}
-            try:
-                operation = self.model_client.ask(state["messages"], until, system=PROMPT, tools=TOOLS)
-                message = yield _with_backstop(operation, under_way["until_at"])
-            except GraphBubbleUp:
-                raise
-            except (TimeoutError, BudgetError) as error:
-                reason = error.stop_reason if isinstance(error, BudgetError) else "deadline"
-                return self._finish(state, under_way, "timeout", stop_reason=reason)
-            except Exception as error:  # noqa: BLE001 - the rungs below are there for whatever an agent fails with
-                return self._finish(state, under_way, "error", error_type=type(error).__name__)
-            if message.tool_calls or message.invalid_tool_calls:
-                return Command(goto="tools", update={"messages": [message], "primary": under_way})
-            return self._finish({**state, "messages": [*state["messages"], message]}, under_way, "done", [message])
-
-        return StepsNode(STAGE, ask)
-
-    def tools(self) -> StepsNode:
-        """Return the node that runs the calls of the last message."""
-
-        def run(state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
-            message, ledger = last_reply(state["messages"]), StageLedger.of(state)
-            if message is None:
-                return Command(goto=STAGE)
-            parsed = parse_message(message)
-            ledger.skipped += parsed.invalid
-            results = desk_of(self.options, state, config).run(STAGE, "agent", parsed.calls, ledger)
-            call_ids = [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
-            left_out = {"status": "error", "error_type": "invalid_call"}
-            messages = [_tool_message(name, results.get(name, left_out)) for name in call_ids]
-            return Command(goto=STAGE, update={"messages": messages, **ledger.update()})
-
-        return StepsNode("tools", run)
+    def tools(self, state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
+        """Run the calls of the last message."""
+        message, desk = last_reply(state["messages"]), desk_of(self.options, state, config)
+        if message is None:
+            return Command(goto=STAGE)
+        parsed = parse_message(message)
+        desk.ledger.skipped += parsed.invalid
+        results = desk.run(STAGE, "agent", parsed.calls)
+        call_ids = [call["id"] or "" for call in (*message.tool_calls, *message.invalid_tool_calls)]
+        left_out = {"status": "error", "error_type": "invalid_call"}
+        messages = [_tool_message(name, results.get(name, left_out)) for name in call_ids]
+        return Command(goto=STAGE, update={"messages": messages, **desk.ledger.update()})
 
     def _start(self, state: Mapping[str, Any]) -> dict[str, Any]:
         """Start the agent's timeout; return when it began and when it ends."""

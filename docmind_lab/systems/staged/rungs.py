@@ -13,6 +13,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from langchain_core.messages import AIMessage
@@ -20,8 +21,7 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.types import Command
 
 from docmind_lab.network.recorder import note_event
-from docmind_lab.systems.base.steps_node import StepsNode
-from docmind_lab.systems.staged.graph_store import Origin, Written, is_confirmed, key_of
+from docmind_lab.systems.staged.graph_store import Written, is_confirmed, key_of
 from docmind_lab.systems.staged.parsing import ToolCall, parse_text
 from docmind_lab.systems.staged.stage_calls import MOST_CHARACTERS_OF_A_NAME, ChunkEvidence, Entity, Relation
 from docmind_lab.systems.staged.staged_events import note_stage_end, note_stage_start
@@ -93,114 +93,94 @@ def _relations(names: Sequence[str], sentences: Sequence[str]) -> list[ToolCall]
     return calls
 
 
-Work = Callable[[Desk, Mapping[str, Any], StageLedger], int]
+Work = Callable[[Desk, Mapping[str, Any]], int]
 """Writes what a rung has to write, and returns how many writes it tried."""
 
 
-def suggested(options: StagedOptions) -> StepsNode:
-    """Return the node of the second rung. Native calls of the message were run by the agent itself."""
+@dataclass(frozen=True)
+class Rungs:
+    """The nodes below the agent. options: of the ladder."""
 
-    def calls_of(state: Mapping[str, Any], ledger: StageLedger) -> Sequence[ToolCall]:
-        message = last_reply(state["messages"])
-        if message is None:
-            return ()
-        parsed = parse_text(message.text, str(message.response_metadata.get("finish_reason", "stop")))
-        ledger.skipped += parsed.invalid
-        return parsed.calls
+    options: StagedOptions
 
-    return _rung_of_calls(options, "suggested", calls_of, "generated")
+    def suggested(self, state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
+        """Climb the second rung. Native calls of the message were run by the agent itself."""
 
+        def work(desk: Desk, state: Mapping[str, Any]) -> int:
+            message = last_reply(state["messages"])
+            if message is None:
+                return 0
+            parsed = parse_text(message.text, str(message.response_metadata.get("finish_reason", "stop")))
+            desk.ledger.skipped += parsed.invalid
+            desk.run("suggested", "suggested", parsed.calls)
+            return len(parsed.calls)
 
-def generated(options: StagedOptions) -> StepsNode:
-    """Return the node of the third rung."""
+        return self._climb("suggested", work, "generated", state, config)
 
-    def calls_of(state: Mapping[str, Any], ledger: StageLedger) -> Sequence[ToolCall]:
-        message = last_reply(state["messages"])
-        text = "" if message is None else message.text
-        return generated_calls(text, text_of(state), options.max_calls)
+    def generated(self, state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
+        """Climb the third rung."""
 
-    return _rung_of_calls(options, "generated", calls_of, "forced")
+        def work(desk: Desk, state: Mapping[str, Any]) -> int:
+            message = last_reply(state["messages"])
+            calls = generated_calls("" if message is None else message.text, text_of(state), self.options.max_calls)
+            desk.run("generated", "generated", calls)
+            return len(calls)
 
+        return self._climb("generated", work, "forced", state, config)
 
-def forced(options: StagedOptions) -> StepsNode:
-    """Return the node of the last rung: its entity is the first name of the text, or else the document itself."""
+    def forced(self, state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
+        """Climb the last rung: its entity is the first name of the text, or else the document itself."""
 
-    def work(desk: Desk, state: Mapping[str, Any], ledger: StageLedger) -> int:
-        names = names_in(text_of(state), most=1)
-        document = Entity.model_construct(name=f"Document {desk.source}", type="Document")
-        entity = Entity(name=names[0], type="Term") if names else document
-        writes = (ChunkEvidence(name=_evidence_name(desk)), entity)
-        for write in writes:
-            if not desk.write("forced", "forced", write, ledger):
-                ledger.unconfirmed += 1
-        return len(writes)
+        def work(desk: Desk, state: Mapping[str, Any]) -> int:
+            names = names_in(text_of(state), most=1)
+            document = Entity.model_construct(name=f"Document {desk.source}", type="Document")
+            entity = Entity(name=names[0], type="Term") if names else document
+            writes = (ChunkEvidence(name=_evidence_name(desk)), entity)
+            for write in writes:
+                if not desk.write("forced", "forced", write):
+                    desk.ledger.unconfirmed += 1
+            return len(writes)
 
-    return _rung(options, "forced", work, "finalize")
+        return self._climb("forced", work, STAGE, state, config)
 
-
-def _rung_of_calls(
-    options: StagedOptions,
-    stage: Origin,
-    calls_of: Callable[[Mapping[str, Any], StageLedger], Sequence[ToolCall]],
-    next_stage: str,
-) -> StepsNode:
-    """Return the node of a rung that runs calls; `calls_of` may count in the ledger what it leaves out."""
-
-    def work(desk: Desk, state: Mapping[str, Any], ledger: StageLedger) -> int:
-        calls = calls_of(state, ledger)
-        desk.run(stage, stage, calls, ledger)
-        return len(calls)
-
-    return _rung(options, stage, work, next_stage)
-
-
-def _rung(options: StagedOptions, stage: str, work: Work, next_stage: str) -> StepsNode:
-    def climb(state: Mapping[str, Any], config: RunnableConfig) -> Command[Any]:
+    def _climb(
+        self, stage: str, work: Work, next_stage: str, state: Mapping[str, Any], config: RunnableConfig
+    ) -> Command[Any]:
         note_stage_start(stage)
-        ledger = StageLedger.of(state)
-        before = ledger.counts()
-        tries = work(desk_of(options, state, config), state, ledger)
-        gained = {name: value - before[name] for name, value in ledger.counts().items()}
+        desk = desk_of(self.options, state, config)
+        before = desk.ledger.counts()
+        tries = work(desk, state)
+        gained = desk.ledger.gained_since(before)
         outcome = "confirmed" if gained["confirmed"] else "unconfirmed" if tries else "nothing"
         goto = STAGE if gained["confirmed"] else next_stage
         note_stage_end(stage, outcome, goto, **gained)
-        return Command(goto=goto, update=ledger.update())
+        return Command(goto=goto, update=desk.ledger.update())
 
-    return StepsNode(stage, climb)
-
-
-# ---- after any rung
-
-
-def finalize(options: StagedOptions) -> StepsNode:
-    """Return the final node. Raises: LadderFailed if no write is confirmed, though there was something to write."""
-
-    def end(state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+    def finalize(self, state: Mapping[str, Any], config: RunnableConfig) -> dict[str, Any]:
+        """End the ladder. Raises: LadderFailed if no write is confirmed, though there was something to write."""
         note_stage_start(STAGE)
-        ledger, desk = StageLedger.of(state), desk_of(options, state, config)
-        before = ledger.counts()
+        desk = desk_of(self.options, state, config)
+        ledger, before = desk.ledger, desk.ledger.counts()
         if ledger.confirmed:
-            _retry_relations(desk, ledger)
-            _link_evidence(desk, ledger)
+            _retry_relations(desk)
+            _link_evidence(desk)
         outcome = ledger.first_origin or ("skipped_empty" if is_blank(text_of(state)) else "failed")
-        gained = {name: value - before[name] for name, value in ledger.counts().items()}
-        note_stage_end(STAGE, outcome, STAGE, **gained)
+        note_stage_end(STAGE, outcome, STAGE, **ledger.gained_since(before))
         if outcome == "failed":
-            raise _keep_dead_letter(desk, ledger)
+            raise _keep_dead_letter(desk)
         message = AIMessage(_in_words(outcome, ledger), id="outcome", name=STAGE)
         return {**ledger.update(), "outcome": outcome, "messages": [message]}
 
-    return StepsNode(STAGE, end)
 
-
-def _retry_relations(desk: Desk, ledger: StageLedger) -> None:
+def _retry_relations(desk: Desk) -> None:
     """Write each unconfirmed relation once more: its ends may have been written after it."""
+    ledger = desk.ledger
     pending = {Relation(**relation).key: relation for relation in reversed(ledger.pending)}
     for key, relation in reversed(pending.items()):
         if key in ledger.confirmed:
             continue
         origin: Any = relation["origin"]
-        confirmed = desk.write(STAGE, origin, Relation(**relation), ledger)
+        confirmed = desk.write(STAGE, origin, Relation(**relation))
         note_event("relation_retried", STAGE, origin=origin, confirmed=confirmed)
         if not confirmed:
             ledger.warnings.append("relation_not_written")
@@ -211,12 +191,12 @@ def _evidence_name(desk: Desk) -> str:
     return f"Evidence {desk.source}-{desk.chunk}"
 
 
-def _link_evidence(desk: Desk, ledger: StageLedger) -> None:
+def _link_evidence(desk: Desk) -> None:
     """Write one node of evidence for the chunk, and link it to each name that was written."""
-    name = _evidence_name(desk)
+    name, ledger = _evidence_name(desk), desk.ledger
     origin: Any = ledger.first_origin
     evidence = ChunkEvidence(name=name)
-    if evidence.key not in ledger.confirmed and not desk.write(STAGE, origin, evidence, ledger):
+    if evidence.key not in ledger.confirmed and not desk.write(STAGE, origin, evidence):
         ledger.warnings.append("evidence_not_written")
         return
     written = Written(origin, desk.source, desk.chunk)
@@ -227,9 +207,9 @@ def _link_evidence(desk: Desk, ledger: StageLedger) -> None:
             ledger.warnings.append("evidence_not_linked")
 
 
-def _keep_dead_letter(desk: Desk, ledger: StageLedger) -> LadderFailed:
+def _keep_dead_letter(desk: Desk) -> LadderFailed:
     """Keep a dead letter of a chunk of which nothing was written, if possible, and return the error to raise."""
-    record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **ledger.counts()}
+    record = {"source": desk.source, "chunk": desk.chunk, "outcome": "failed", **desk.ledger.counts()}
     is_stored = is_confirmed(attempt(lambda: desk.store.add_dead_letter(desk.source, desk.chunk, record)))
     record["kept"] = is_stored
     note_event("dead_letter", STAGE, kept=is_stored, error_type="LadderFailed")

@@ -65,54 +65,57 @@ class StageLedger:
             "dropped": self.dropped,
         }
 
+    def gained_since(self, before: Mapping[str, int]) -> dict[str, int]:
+        """Return by how much each count has grown."""
+        return {name: value - before[name] for name, value in self.counts().items()}
+
 
 @dataclass(frozen=True)
 class Desk:
     """Runs the calls of one stage against a store. most: calls that are run at once; the rest is dropped."""
 
     store: GraphStore
+    ledger: StageLedger
     source: str
     chunk: str
     most: int = 10
 
-    def run(
-        self, stage: str, origin: Origin, calls: Sequence[ToolCall], ledger: StageLedger
-    ) -> dict[str, dict[str, Any]]:
+    def run(self, stage: str, origin: Origin, calls: Sequence[ToolCall]) -> dict[str, dict[str, Any]]:
         """Run the calls in order and note them in the ledger; return the result of each native call by its id."""
         in_order = ordered(calls)
         results: dict[str, dict[str, Any]] = {}
         for call in in_order[: self.most]:
-            results[call.id] = self._run_one(stage, origin, call, ledger)
+            results[call.id] = self._run_one(stage, origin, call)
         dropped = in_order[self.most :]
         if dropped:
-            ledger.dropped += len(dropped)
+            self.ledger.dropped += len(dropped)
             note_event("calls_dropped", stage, stage=stage, dropped=len(dropped))
         results |= {call.id: {"status": "error", "error_type": "too_many_calls"} for call in dropped}
         return results
 
-    def _run_one(self, stage: str, origin: Origin, call: ToolCall, ledger: StageLedger) -> dict[str, Any]:
-        write = write_of(call)
+    def _run_one(self, stage: str, origin: Origin, call: ToolCall) -> dict[str, Any]:
+        write, ledger = write_of(call), self.ledger
         if write is None:
             ledger.skipped += 1
             return {"status": "error", "error_type": "invalid_call"}
         if write.key in ledger.confirmed:
             return {"status": "ok", "id": write.key, "created": False}
-        if self.write(stage, origin, write, ledger, repaired=call.repaired):
+        if self.write(stage, origin, write, repaired=call.repaired):
             return {"status": "ok", "id": write.key, "created": True}
         ledger.unconfirmed += 1
         if isinstance(write, Relation):
             ledger.pending.append({"origin": origin, **write.model_dump()})
         return {"status": "error", "error_type": "not_written"}
 
-    def write(self, stage: str, origin: Origin, write: Write, ledger: StageLedger, *, repaired: bool = False) -> bool:
+    def write(self, stage: str, origin: Origin, write: Write, *, repaired: bool = False) -> bool:
         """Perform one write, and return whether it is confirmed."""
         result = attempt(lambda: write.apply(self.store, Written(origin, self.source, self.chunk)))
         confirmed = is_confirmed(result)
         if confirmed:
             names = list(dict.fromkeys([*write.names, *(_names_in(result) if write.names else ())]))
             what = {"kind": write.kind, "origin": origin, "names": names, "counts_as": list(write.counts_as)}
-            ledger.confirmed[write.key] = what
-            ledger.first_origin = ledger.first_origin or origin
+            self.ledger.confirmed[write.key] = what
+            self.ledger.first_origin = self.ledger.first_origin or origin
         created = confirmed and isinstance(result, Mapping) and bool(result.get("created"))
         note_write(stage, origin, write, confirmed=confirmed, created=created, repaired=repaired)
         return confirmed

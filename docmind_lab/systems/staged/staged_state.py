@@ -15,7 +15,7 @@ from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
 from docmind_lab.systems.base.state import Merged, keep_reason, merge_documents, newest
 from docmind_lab.systems.staged.graph_store import GraphStore
-from docmind_lab.systems.staged.staged_ledger import Desk
+from docmind_lab.systems.staged.staged_ledger import Desk, StageLedger
 
 STORE_KEY = "graph_store"
 """Where the configuration of a run has the store that it writes to."""
@@ -71,7 +71,7 @@ def desk_of(options: StagedOptions, state: Mapping[str, Any], config: RunnableCo
             f"the ladder has nothing to write to: run it with config={{'configurable': {{'{STORE_KEY}': store}}}}"
         )
     source, chunk = str(state.get("source", "text")), str(state.get("chunk", "1"))
-    return Desk(store, source, chunk, options.max_calls)
+    return Desk(store, StageLedger.of(state), source, chunk, options.max_calls)
 
 
 class LadderFailed(DocmindLabError):

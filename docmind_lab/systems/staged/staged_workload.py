@@ -31,11 +31,12 @@ from docmind_lab.systems.base.model_client import ModelClient
 from docmind_lab.systems.base.node_modes import NodeMode
 from docmind_lab.systems.base.questions import Question
 from docmind_lab.systems.base.retries import retries_within_own_limits
+from docmind_lab.systems.base.steps_node import StepsNode, add_steps
 from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind
-from docmind_lab.systems.base.workloads import ClientWorkload
+from docmind_lab.systems.base.workloads import ClientWorkload, configured
 from docmind_lab.systems.staged.graph_store import GraphStore
 from docmind_lab.systems.staged.primary import Primary
-from docmind_lab.systems.staged.rungs import finalize, forced, generated, suggested
+from docmind_lab.systems.staged.rungs import Rungs
 from docmind_lab.systems.staged.stage_calls import gold_entity, gold_relation
 from docmind_lab.systems.staged.staged_events import EVENTS, STAGES, STAGES_TABLE, digest
 from docmind_lab.systems.staged.staged_state import STORE_KEY, StagedOptions, StagedState, is_blank, text_of
@@ -113,14 +114,17 @@ def build_staged_graph(
     """
     options = options or StagedOptions()
     primary = Primary(options, ModelClient(model, ModelCalls("primary", request_timeout_s=request_timeout_s)))
-    graph: StateGraph[Any, Any, Any, Any] = StateGraph(StagedState)
+    rungs, graph = Rungs(options), StateGraph[Any, Any, Any, Any](StagedState)
     # Where each goes on is in the commands that it returns; named here for those who draw the graph.
-    graph.add_node("primary", primary.ask(), destinations=("tools", "suggested", "finalize"))
-    graph.add_node("tools", primary.tools(), destinations=("primary",))
-    graph.add_node("suggested", suggested(options), destinations=("generated", "finalize"))
-    graph.add_node("generated", generated(options), destinations=("forced", "finalize"))
-    graph.add_node("forced", forced(options), destinations=("finalize",))
-    graph.add_node("finalize", finalize(options))
+    for name, step, destinations in (
+        ("primary", primary.ask, ("tools", "suggested", "finalize")),
+        ("tools", primary.tools, ("primary",)),
+        ("suggested", rungs.suggested, ("generated", "finalize")),
+        ("generated", rungs.generated, ("forced", "finalize")),
+        ("forced", rungs.forced, ("finalize",)),
+    ):
+        graph.add_node(name, StepsNode(name, step), destinations=destinations)
+    add_steps(graph, finalize=rungs.finalize)
     graph.add_conditional_edges(START, _first, ["primary", "finalize"])
     graph.add_edge("finalize", END)
     return graph.compile(checkpointer=checkpointer)
@@ -149,7 +153,6 @@ class StagedWorkload(ClientWorkload):
     name = "staged"
 
     def _build(self) -> None:
-        super()._build()
         self._stores: dict[str, GraphStore] = {}
 
     def _graph(self, mode: NodeMode) -> Compiled:
@@ -160,7 +163,7 @@ class StagedWorkload(ClientWorkload):
     def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph, observed by the run's recorder, with a thread and a store of its own."""
         store = self._stores[recorder.run_id] = GraphStore()
-        return self._configured(recorder, _MOST_STEPS, **{STORE_KEY: store})
+        return configured(self.graph, recorder, recorder.run_id, named={STORE_KEY: store}, recursion_limit=_MOST_STEPS)
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return the graph's input for a chunk."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import permutations
-from pathlib import Path
 
 import pandas as pd
 import pytest
@@ -55,10 +54,3 @@ def test_ten_thousand_schedules_and_every_order_of_the_news_end_with_one_outcome
     found = explored(range(10_000))
     assert_each_was_decided_once(found)
     assert found["order"].nunique() == math.factorial(len(NEWS)) == len(list(permutations(NEWS)))
-
-
-@pytest.mark.full
-def test_a_file_decides_each_call_once_too(tmp_path: Path) -> None:
-    numbers = iter(range(1_000))
-    found = explored(range(300), store=lambda: SqliteStore(tmp_path / f"{next(numbers)}.db"))
-    assert_each_was_decided_once(found)

@@ -78,15 +78,6 @@ def test_an_extension_counts_for_a_pending_entry_only_and_from_what_was_seen(sto
     assert not store.extend("s/1", 2)
 
 
-def test_two_connections_to_one_file_share_its_entries(tmp_path: Path) -> None:
-    one, other = SqliteStore(tmp_path / "p.db"), SqliteStore(tmp_path / "p.db")
-    one.register([ENTRY])
-    assert other.claim("s/1") == ENTRY
-    assert one.claim("s/1") is None
-    one.close()
-    other.close()
-
-
 # ---- a file that cannot be used
 
 

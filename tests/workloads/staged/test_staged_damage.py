@@ -7,7 +7,7 @@ import random
 import pytest
 from damage_operators import OPERATORS, damaged_chunk, random_calls
 from langchain_core.messages import AIMessage
-from staged_fakes import SaidModel, result_of, run_of
+from staged_fakes import result_of, run_of, said_model
 
 from docmind_lab.systems.staged.graph_store import TABLES, GraphStore, key_of
 from docmind_lab.systems.staged.staged_workload import build_staged_graph, staged_chunks
@@ -33,7 +33,7 @@ def check(number: int) -> str:
     operator = names[number % len(names)]
     damaged = OPERATORS[operator](draw, random_calls(draw))
     said = AIMessage(damaged.text, response_metadata={"finish_reason": damaged.finish_reason})
-    graph = build_staged_graph(SaidModel(says=[said]))
+    graph = build_staged_graph(said_model(said))
     store = GraphStore()
     first = result_of(graph.invoke(*run_of(store, text, chunk=str(number))))
     rows = {table: store.rows(table) for table in TABLES}

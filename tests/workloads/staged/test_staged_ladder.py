@@ -7,7 +7,8 @@ import json
 import sqlite3
 
 import pytest
-from staged_fakes import FailingStore, SaidModel, calling, climbed, entity, in_text, relation, result_of, run_of
+from graph_fakes import FakeModel
+from staged_fakes import FailingStore, calling, climbed, entity, in_text, relation, result_of, run_of, said_model
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
@@ -103,7 +104,7 @@ def test_every_native_call_is_answered_even_those_that_were_not_run():
     message.invalid_tool_calls = [
         {"name": "create_entity", "args": "{'name': 'Oslo'", "id": "cut", "error": None, "type": "invalid_tool_call"}
     ]
-    graph = build_staged_graph(SaidModel(says=[message]))
+    graph = build_staged_graph(said_model(message))
     state = graph.invoke(*run_of(GraphStore()))
     told = {m.tool_call_id: json.loads(m.content) for m in state["messages"] if m.type == "tool"}
     assert len(told) == 14
@@ -203,7 +204,7 @@ def test_a_chunk_that_is_processed_again_on_another_rung_too_creates_no_duplicat
 
 
 def test_without_time_for_the_agent_the_rungs_below_still_write():
-    graph = build_staged_graph(SaidModel(says=[calling(*CITIES)]), StagedOptions(reserve_s=10.0))
+    graph = build_staged_graph(said_model(calling(*CITIES)), StagedOptions(reserve_s=10.0))
     result = result_of(graph.invoke(*run_of(GraphStore(), deadline_ts=Deadline.after(5.0).at_s)))
     assert (result.outcome, result.confirmed > 0) == ("generated", True)
 
@@ -221,18 +222,18 @@ def test_an_agent_that_never_ends_is_ended_after_its_rounds():
 
 
 def test_the_async_side_cuts_a_model_that_takes_no_part_in_deadlines():
-    class Endless(SaidModel):
+    class Endless(FakeModel):
         async def _agenerate(self, messages, stop=None, run_manager=None, **kwargs):
             await asyncio.Event().wait()
 
-    graph = build_staged_graph(Endless(), StagedOptions(reserve_s=0.0))
+    graph = build_staged_graph(Endless(say=None), StagedOptions(reserve_s=0.0))
 
     state = asyncio.run(graph.ainvoke(*run_of(GraphStore(), deadline_ts=Deadline.after(0.05).at_s)))
     assert state["outcome"] == "generated"
 
 
 def test_it_works_outside_and_inside_a_running_loop_in_both_modes():
-    graph = build_staged_graph(SaidModel(says=[calling(*CITIES)]))
+    graph = build_staged_graph(said_model(calling(*CITIES)))
 
     async def inside() -> tuple[object, object]:
         blocking = result_of(graph.invoke(*run_of(GraphStore())))
@@ -243,7 +244,7 @@ def test_it_works_outside_and_inside_a_running_loop_in_both_modes():
 
 
 def test_a_run_without_a_store_says_what_is_missing():
-    graph = build_staged_graph(SaidModel())
+    graph = build_staged_graph(said_model())
     with pytest.raises(ConfigurationError, match="graph_store"):
         graph.invoke({"messages": [("human", "Oslo")]})
 

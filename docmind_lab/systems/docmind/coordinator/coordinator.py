@@ -24,7 +24,7 @@ from docmind_lab.alternatives.alternative_texts import parse_alternatives, with_
 from docmind_lab.alternatives.base import Inputs, Outcome, Runnable
 from docmind_lab.alternatives.enforcement.result import Result
 from docmind_lab.alternatives.fence import Fence, fenced
-from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
+from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.settings import Settings
@@ -35,6 +35,7 @@ from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import Library, handbook
+from docmind_lab.systems.base.workload_kind import Surroundings
 from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.systems.docmind.coordinator.response import (
     THREAD_BUSY,
@@ -97,15 +98,13 @@ class MultiAgentCoordinator(ShownAsCode):
         self._open = contextlib.ExitStack()
         with contextlib.ExitStack() as opening:
             # The services stop before the clients close: what still runs then fails at once.
-            addresses, process = _addresses(self.settings, services)
-            if process is not None:
-                opening.callback(process.__exit__)
-            self.system = DocmindSystem(addresses, self.settings, searched)
+            addresses = _addresses(self.settings, services, opening)
+            self.system = DocmindSystem(Surroundings(addresses, self.settings, corpus=searched))
             self._open.callback(self.system.close)
             self._open.push(opening.pop_all())
         self._checkpointer = checkpointer if checkpointer is not None else InMemorySaver()
         self._store = store
-        self._graph = self.system.graph(self._checkpointer, store)
+        self._graph = self.system.compiled(self._checkpointer, store)
 
     def __repr__(self) -> str:
         limit_s = self.settings.agents.decision_timeout
@@ -114,7 +113,7 @@ class MultiAgentCoordinator(ShownAsCode):
 
     @functools.cached_property
     def _streaming_graph(self) -> Runnable:
-        return self.system.graph(self._checkpointer, self._store, streaming=True)
+        return self.system.compiled(self._checkpointer, self._store, streaming=True)
 
     # ---- questions
 
@@ -255,14 +254,13 @@ class MultiAgentCoordinator(ShownAsCode):
     # ---- checkpoints
 
     def get_state_values(self, *, thread_id: str = "default", user_id: str = "local") -> dict[str, Any]:
-        """Return the state in the thread's latest checkpoint, without a deadline; empty if there is none.
+        """Return the state in the thread's latest checkpoint, which has no deadline; empty if there is none.
 
         Args:
             thread_id: The conversation.
             user_id: Whom it belongs to.
         """
-        values = self._graph.get_state(thread_config(thread_id, user_id)).values
-        return {key: value for key, value in values.items() if key != DEADLINE_KEY}
+        return dict(self._graph.get_state(thread_config(thread_id, user_id)).values)
 
     # ---- end
 
@@ -304,21 +302,18 @@ def chosen_alternative(alternative: Alternative | str | None, settings: Settings
     return alternative
 
 
-def _addresses(settings: Settings, services: ServiceOptions | None) -> tuple[ServiceAddresses, ServiceProcess | None]:
+def _addresses(settings: Settings, services: ServiceOptions | None, opening: contextlib.ExitStack) -> ServiceAddresses:
     """Return the addresses of the model and the vector store; start simulated ones that the settings do not name."""
     llm, database = settings.llm.base_url, settings.database
     vectors = database.qdrant_url
     if llm is not None and vectors is not None:
-        return ServiceAddresses(openai_base_url=llm, qdrant_url=vectors, log_url=""), None
+        return ServiceAddresses(openai_base_url=llm, qdrant_url=vectors, log_url="")
     process = ServiceProcess(services or ServiceOptions(profile=LatencyProfile.named("fast")))
-    simulated = process.__enter__().addresses
-    return (
-        ServiceAddresses(
-            openai_base_url=llm or simulated.openai_base_url,
-            qdrant_url=simulated.qdrant_url if vectors is None else vectors,
-            log_url=simulated.log_url,
-        ),
-        process,
+    simulated = opening.enter_context(process).addresses
+    return ServiceAddresses(
+        openai_base_url=llm or simulated.openai_base_url,
+        qdrant_url=simulated.qdrant_url if vectors is None else vectors,
+        log_url=simulated.log_url,
     )
 
 

@@ -1,10 +1,9 @@
 """A search index: chunks in a Qdrant collection, and the encoders fitted on them.
 
-    index = SearchIndex.build(QdrantClient(":memory:"), handbook().chunks)
+    index = SearchIndex.build(QdrantClient(":memory:"), handbook())
     search(client, index, "hybrid", "What does a hard timeout leave running?")     # strategies.py
 
-The index holds no client, so that one index serves every client, thread and event loop. A process that only
-searches a collection that another one filled calls `SearchIndex.fit` with the same chunks.
+The index holds no client, so that one index serves every client, thread and event loop.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ import functools
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from qdrant_client import QdrantClient, models
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.systems.base.corpus import HANDBOOK, Chunk
+from docmind_lab.systems.base.corpus import Chunk
+from docmind_lab.systems.base.documents import Library
 from docmind_lab.systems.base.encoders import DenseEncoder, SparseEncoder
 from docmind_lab.systems.base.workloads import BATCH_SIZE
 
@@ -43,47 +42,20 @@ class SearchIndex:
     references: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @classmethod
-    def fit(
-        cls,
-        chunks: Sequence[Chunk],
-        *,
-        collection: str = HANDBOOK,
-        references: Mapping[str, Sequence[str]] | None = None,
-    ) -> SearchIndex:
-        """Fit an index and send nothing; references to no chunk are left out. Raises: ConfigurationError."""
-        if not chunks:
-            raise ConfigurationError("chunks must not be empty: load a corpus first")
-        if len({chunk.id for chunk in chunks}) < len(chunks):
-            raise ConfigurationError("chunks must have different ids: a citation has to name one passage")
-        texts = tuple(chunk.searchable for chunk in chunks)
-        sparse, dense = _encoders(texts)
-        return cls(
-            collection=collection,
-            sparse=sparse,
-            dense=dense,
-            size=len(chunks),
-            fingerprint=_fingerprint(chunks, sparse, dense),
-            references=_known_references(references or {}, {chunk.topic for chunk in chunks}),
-        )
-
-    @classmethod
-    def build(
-        cls,
-        client: QdrantClient,
-        chunks: Sequence[Chunk],
-        *,
-        collection: str = HANDBOOK,
-        references: Mapping[str, Sequence[str]] | None = None,
-    ) -> SearchIndex:
-        """Build the index of these chunks, and fill the collection.
+    def build(cls, client: QdrantClient, library: Library) -> SearchIndex:
+        """Build the index of a library, and fill its collection.
 
         A collection that already holds exactly these chunks is kept. One that holds other chunks of ours is
-        replaced; one with points that are not ours is left alone. references: as in `fit`.
+        replaced; one with points that are not ours is left alone.
 
-        Raises ConfigurationError as `fit` does, for a batch size below 1, and for a collection that is someone
-        else's; ServiceError if the collection does not hold every chunk afterwards.
+        Raises ConfigurationError for chunks without a word, and for a collection that is someone else's; ServiceError
+        if the collection does not hold every chunk afterwards.
         """
-        index = cls.fit(chunks, collection=collection, references=references)
+        chunks, collection = library.chunks, library.collection
+        sparse, dense = _encoders(tuple(chunk.searchable for chunk in chunks))
+        encoded = repr((sparse.k1, sparse.b, dense.name, dense.dimension, library.fingerprint))
+        fingerprint = hashlib.blake2b(encoded.encode(), digest_size=16).hexdigest()
+        index = cls(collection, sparse, dense, len(chunks), fingerprint, library.references)
         if client.collection_exists(collection):
             if index.is_complete(client):
                 return index
@@ -147,20 +119,3 @@ def _refuse_foreign(client: QdrantClient, collection: str) -> None:
 @functools.lru_cache(maxsize=4)
 def _encoders(texts: tuple[str, ...]) -> tuple[SparseEncoder, DenseEncoder]:
     return SparseEncoder.fit(texts), DenseEncoder.fit(texts)
-
-
-def _known_references(references: Mapping[str, Sequence[str]], topics: set[str]) -> Mapping[str, tuple[str, ...]]:
-    known = {
-        topic: tuple(dict.fromkeys(target for target in targets if target in topics and target != topic))
-        for topic, targets in references.items()
-        if topic in topics
-    }
-    return MappingProxyType({topic: targets for topic, targets in known.items() if targets})
-
-
-def _fingerprint(chunks: Sequence[Chunk], sparse: SparseEncoder, dense: DenseEncoder) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    digest.update(repr((sparse.k1, sparse.b, dense.name, dense.dimension)).encode())
-    for chunk in chunks:
-        digest.update("\x1f".join(("", chunk.id, chunk.topic, chunk.section, chunk.text)).encode())
-    return digest.hexdigest()

@@ -195,10 +195,8 @@ class RouterCall:
     def _query_engine(self, until: Deadline | None) -> RouterResult:
         try:
             return self._read(self._placed_engine(until).query(self.query))
-        except asyncio.CancelledError as error:
-            # From a loop inside the engine: a thread cannot be cancelled.
-            return _failure(error, until)
-        except Exception as error:  # noqa: BLE001 - an injected engine is foreign code; explicit retrieval follows
+        # A cancellation is from a loop inside the engine, which is foreign code: a thread cannot be cancelled.
+        except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - explicit retrieval follows
             return _failure(error, until)
 
     async def _aquery_engine(self, until: Deadline | None) -> RouterResult:

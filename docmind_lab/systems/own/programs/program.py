@@ -200,23 +200,26 @@ class ProgramFailed(Exception):
     """Raised by nobody: the error of a run whose program ended without an answer."""
 
 
-@dataclass(frozen=True)
 class ProgramRun:
-    """One run of a program that has not begun.
+    """One run of a program: a process that answers one question, once it is started.
 
-    count_requests: returns how many requests of the run have reached the services. begun: told of the process, so that
-    it can be ended with the run.
+    root: address of the services. count_requests: returns how many requests of the run have reached them. `exited` is
+    set when the process has ended, whatever it has started goes on.
     """
 
-    program: Program
-    recorder: Recorder
-    root: str
-    count_requests: Callable[[], int]
-    begun: Callable[[RunningProgram], None]
+    def __init__(self, program: Program, recorder: Recorder, root: str, count_requests: Callable[[], int]) -> None:
+        self.program, self.recorder, self.root = program, recorder, root
+        self.requests = 0
+        self.exited = threading.Event()
+        self._count_requests = count_requests
+        self._group: ProcessGroup | None = None
+        self._end: threading.Timer | None = None
+        self._scratch = tempfile.TemporaryDirectory(prefix="docmind-program-")
+        self._files = {name: Path(self._scratch.name, name) for name in ("stdin", "stdout", "stderr")}
 
     def start(
         self, inputs: Mapping[str, Any], own_timeout: Deadline | None = None, told: Deadline | None = None
-    ) -> RunningProgram:
+    ) -> None:
         """Start the process.
 
         inputs: the question, and further keys. own_timeout: what its own timeout is to keep; None for none. told: what
@@ -233,24 +236,8 @@ class ProgramRun:
             variables[TIMEOUT_VARIABLE] = f"{own_timeout_s:g}"
         if told is not None:
             variables[DEADLINE_VARIABLE] = f"{max(_LEAST_S, told.remaining()):.3f}"
-        running = RunningProgram(self, variables, _question_text(inputs), own_timeout_s)
-        self.begun(running)
-        return running
-
-
-class RunningProgram:
-    """A process that answers one question. `exited` is set when it has ended, whatever it has started goes on."""
-
-    def __init__(
-        self, run: ProgramRun, variables: Mapping[str, str], question: str, own_timeout_s: float | None
-    ) -> None:
-        self.run, self.requests = run, 0
-        self.exited = threading.Event()
-        self._end: threading.Timer | None = None
-        self._scratch = tempfile.TemporaryDirectory(prefix="docmind-program-")
-        self._files = {name: Path(self._scratch.name, name) for name in ("stdin", "stdout", "stderr")}
-        self._files["stdin"].write_text(question, encoding="utf-8")
-        run.recorder.event("node_started", ROLE, node=ROLE)
+        self._files["stdin"].write_text(_question_text(inputs), encoding="utf-8")
+        self.recorder.event("node_started", ROLE, node=ROLE)
         # Files, and no pipes: what the process started may hold a pipe open when the process itself has ended.
         with (
             self._files["stdin"].open("rb") as stdin,
@@ -258,39 +245,39 @@ class RunningProgram:
             self._files["stderr"].open("wb") as stderr,
         ):
             try:
-                self._group = ProcessGroup(
-                    run.program.words(own_timeout_s), variables, stdin=stdin, stdout=stdout, stderr=stderr
-                )
+                words = self.program.words(own_timeout_s)
+                self._group = ProcessGroup(words, variables, stdin=stdin, stdout=stdout, stderr=stderr)
             except OSError as error:
-                self._scratch.cleanup()
-                raise ConfigurationError(f"command: {run.program.command[0]!r} cannot be started: {error}") from error
-        run.recorder.work_started(self, "program")
+                raise ConfigurationError(f"command: {self.program.command[0]!r} cannot be started: {error}") from error
+        self.recorder.work_started(self, "program")
         threading.Thread(target=self._watch, name="docmind-program", daemon=True).start()
 
+    @property
+    def group(self) -> ProcessGroup:
+        """The process, with all that it has started."""
+        assert self._group is not None, "the program was started"
+        return self._group
+
     def _watch(self) -> None:
-        recorder = self.run.recorder
-        self._group.process.wait()
+        recorder = self.recorder
+        self.group.process.wait()
         ended_at = recorder.clock.now()
         self.exited.set()
-        goes_on = self._group.is_alive()
+        goes_on = self.group.is_alive()
         # Services that are gone have no run to look into.
         with contextlib.suppress(ServiceError):
-            self.requests = self.run.count_requests()
+            self.requests = self._count_requests()
         if goes_on:
-            self._group.wait_until_over()
+            self.group.wait_until_over()
             ended_at = recorder.clock.now()
         outcome = "ok" if self.code == 0 else self.error_type
         recorder.event("node_ended", ROLE, at=ended_at, node=ROLE, outcome=outcome)
         recorder.work_ended(self)
 
-    def signal(self, number: int) -> None:
-        """Send a signal to the process and all that it has started."""
-        self._group.signal(number)
-
     def kill_rest_at(self, deadline: Deadline) -> None:
         """Have what the process has started, and what is still there at the deadline, end then. Returns at once."""
-        if self._group.is_alive():
-            self._end = threading.Timer(max(0.0, deadline.remaining()), self._group.signal, (signal.SIGKILL,))
+        if self.group.is_alive():
+            self._end = threading.Timer(max(0.0, deadline.remaining()), self.group.signal, (signal.SIGKILL,))
             self._end.daemon = True
             self._end.start()
 
@@ -298,13 +285,14 @@ class RunningProgram:
         """End the process and all that it has started, and remove its files."""
         if self._end is not None:
             self._end.cancel()
-        self._group.kill()
+        if self._group is not None:
+            self._group.kill()
         self._scratch.cleanup()
 
     @property
     def code(self) -> int:
         """Its exit code; the negative number of the signal that ended it."""
-        return self._group.process.wait()
+        return self.group.process.wait()
 
     @property
     def error_type(self) -> str:

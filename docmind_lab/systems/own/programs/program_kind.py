@@ -47,7 +47,6 @@ from docmind_lab.systems.own.programs.program import (
     TIMEOUT_WORD,
     Program,
     ProgramRun,
-    RunningProgram,
     kill_all,
 )
 
@@ -72,22 +71,17 @@ class ProgramWorkload:
     def __init__(self, name: str, program: Program, addresses: Any) -> None:
         self.name, self.program, self._root = name, program, addresses.log_url.removesuffix("/log")
         self._log = LogClient(addresses.log_url)
-        self._running: dict[str, RunningProgram] = {}
-        self._ended: dict[str, RunningProgram] = {}
+        self._running: dict[str, ProgramRun] = {}
+        self._ended: dict[str, ProgramRun] = {}
         self._has_asked = False
         self._lock = threading.Lock()
 
     def runnable(self, recorder: Recorder, question: Question) -> Any:
         """Return the run of the program, which has not begun."""
-
-        def count_requests() -> int:
-            return len(self._log.rows(recorder.run_id))
-
-        def begun(running: RunningProgram) -> None:
-            with self._lock:
-                self._running[recorder.run_id] = running
-
-        return ProgramRun(self.program, recorder, self._root, count_requests, begun)
+        run = ProgramRun(self.program, recorder, self._root, lambda: len(self._log.rows(recorder.run_id)))
+        with self._lock:
+            self._running[recorder.run_id] = run
+        return run
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return the question and further keys."""
@@ -242,24 +236,24 @@ class OnProgram(AroundAlternative):
         name = self.alternative.name
         reserve_s, is_told = self._reserve_s(deadline), self.alternative.propagates
         has_own, reason = name == _OWN_TIMEOUT, ""
-        running = runnable.start(inputs, deadline if has_own else None, deadline if is_told else None)
+        runnable.start(inputs, deadline if has_own else None, deadline if is_told else None)
         for number, why in _SIGNALS.get(name, ()):
             is_asked_first = (number, why) != _SIGNALS[name][-1]
-            if running.exited.wait(max(0.0, deadline.remaining() - (reserve_s if is_asked_first else 0.0))):
+            if runnable.exited.wait(max(0.0, deadline.remaining() - (reserve_s if is_asked_first else 0.0))):
                 break
             recorder.event("stop_requested", ROLE, signal=number.name)
-            running.signal(number)
+            runnable.group.signal(number)
             reason = why
-        running.exited.wait()
+        runnable.exited.wait()
         if name == _IN_TURN:
-            running.kill_rest_at(deadline)
+            runnable.kill_rest_at(deadline)
         if reason:
-            return _stopped(running, reason)
-        if running.code == 0 and running.text():
-            return Outcome("answered", running.text())
-        if (has_own or is_told) and (running.code == _TIMED_OUT_CODE or deadline.passed()):
-            return _stopped(running, "node_timeout" if has_own else "deadline")
-        return Outcome("failed", running.text(), (), "error", running.error_type, running.failure())
+            return _stopped(runnable, reason)
+        if runnable.code == 0 and runnable.text():
+            return Outcome("answered", runnable.text())
+        if (has_own or is_told) and (runnable.code == _TIMED_OUT_CODE or deadline.passed()):
+            return _stopped(runnable, "node_timeout" if has_own else "deadline")
+        return Outcome("failed", runnable.text(), (), "error", runnable.error_type, runnable.failure())
 
     def _reserve_s(self, deadline: Deadline) -> float:
         """Return how long before the deadline E asks the program to end. Raises: ConfigurationError if at once."""
@@ -279,6 +273,6 @@ def on_program(alternative: Alternative) -> OnProgram:
     return OnProgram(alternative, None if wrap_up is None else wrap_up.reserve_s)
 
 
-def _stopped(running: RunningProgram, reason: str) -> Outcome:
-    text = running.text()
+def _stopped(run: ProgramRun, reason: str) -> Outcome:
+    text = run.text()
     return Outcome("partial" if text else "timed_out", text, stop_reason=reason)
