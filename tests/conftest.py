@@ -127,8 +127,7 @@ def service_log(services: ServiceProcess) -> Iterator[LogClient]:
 @pytest.fixture(scope="module")
 def live() -> Iterator[ServiceAddresses]:
     """Servers that a study knows nothing of but their addresses."""
-    options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
-    with contextlib.closing(Here(options.door())) as here:
+    with contextlib.closing(Here.of()) as here:
         yield here.addresses
 
 

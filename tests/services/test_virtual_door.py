@@ -26,18 +26,18 @@ from service_doors import (
     QUESTION,
     SLOW,
     TOKENS,
-    Untold,
     Virtual,
     always,
     ask,
     openai_at,
     tags,
 )
+from watched_calls import Watcher
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import SimulationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS
-from docmind_lab.network import HttpClients, LogicalCall, call_scope
+from docmind_lab.network import HttpClients, call_scope
 from docmind_lab.services.faults import FAULT_KINDS, Fault
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
@@ -168,10 +168,9 @@ def test_a_trickle_defeats_a_timeout_of_each_read_and_no_total_deadline(stream):
     virtual = Virtual.of("trickle:*")
     assert virtual.run(lambda: ask(stream, timeout=1.0)) == ANSWER
     assert virtual.took_s > 3.6
-    call = LogicalCall("r", "llm/router/1.0.1", "router", "1.0.1", "llm", 7, Untold())
 
     def under_a_deadline() -> Any:
-        with call_scope(call), deadline_scope(Deadline.after(1.7)):
+        with call_scope(Watcher().call(run_id="r")), deadline_scope(Deadline.after(1.7)):
             return ask(stream, timeout=1.0, http_client=HttpClients().openai)
 
     assert virtual.run(under_a_deadline) in ("APITimeoutError", "ReadTimeout")
