@@ -141,7 +141,7 @@ class OpenAIService:
             if route.operation == "embed":
                 return self._embeddings(request, dialect, route, body)
             chat = dialect.chat(route, body)
-            _check(chat)
+            _check_limits(chat)
             self._check_rules(dialect, body, chat)
             conversation = Conversation.from_request(chat)
             if route.operation == "count":
@@ -244,11 +244,8 @@ def _body_of(request: ServiceRequest) -> dict[str, Any]:
     return payload
 
 
-def _check(chat: Mapping[str, Any]) -> None:
-    """Check what every chat completion has. Raises: Refusal naming the field that is wrong."""
-    messages = chat.get("messages")
-    if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
-        raise Refusal(400, "'messages' must be a non-empty array of objects.", param="messages")
+def _check_limits(chat: Mapping[str, Any]) -> None:
+    """Check the limits of a chat completion. Raises: Refusal naming the field that is wrong."""
     for name in ("max_tokens", "max_completion_tokens"):
         limit = chat.get(name)
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):

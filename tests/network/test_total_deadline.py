@@ -20,6 +20,7 @@ import openai
 import pytest
 from chat_replies import BODY, MESSAGES, at_once, head, silent
 from often import often
+from stub_server import StubServer
 from watched_calls import Watcher
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
@@ -144,21 +145,9 @@ def trickled(pieces: int):
 @pytest.fixture(scope="module", autouse=True)
 def warm():
     """Every client is used once before a clock starts: what it loads lazily takes longer than a budget here."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        for _ in CLIENTS:
-            connection, _address = listener.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(head() + BODY)
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    for ask in CLIENTS:
-        assert ask(f"http://127.0.0.1:{listener.getsockname()[1]}", None).error is None
-    thread.join()
-    listener.close()
+    with contextlib.closing(StubServer(at_once)) as server:
+        for ask in CLIENTS:
+            assert ask(server.url, None).error is None
 
 
 # ---- reading

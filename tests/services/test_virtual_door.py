@@ -17,6 +17,7 @@ import httpcore
 import httpx
 import openai
 import pytest
+from in_threads import in_threads
 from often import often
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from service_doors import (
@@ -272,14 +273,12 @@ ONE_SLOT = replace(SLOW, slots=1)
 
 def crowd(*leave_after_s: float) -> None:
     """Clients that come 0.1 s apart, each in a thread."""
-    threads = []
-    for number, after_s in enumerate(leave_after_s):
-        headers = tags("r", f"call-{number}")
-        threads.append(threading.Thread(target=lambda h=headers, s=after_s: ask(headers=h, timeout=s)))
-        threads[-1].start()
-        time.sleep(0.1)
-    for thread in threads:
-        thread.join()
+
+    def come(number: int, leaves_after_s: float) -> None:
+        time.sleep(0.1 * number)
+        ask(headers=tags("r", f"call-{number}"), timeout=leaves_after_s)
+
+    in_threads(*(partial(come, number, after_s) for number, after_s in enumerate(leave_after_s)))
 
 
 def test_a_client_that_leaves_the_queue_makes_room_only_where_the_service_stops():

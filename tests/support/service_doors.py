@@ -13,6 +13,7 @@ from typing import Any
 
 import httpx2
 import openai
+from held_graphs import wait_until
 from served_here import Here as Here
 
 from docmind_lab.services.faults import Fault
@@ -155,10 +156,7 @@ class Crowd:
 
         self.threads.append(threading.Thread(target=ask, daemon=True))
         self.threads[-1].start()
-        limit_at = time.monotonic() + 10
-        while name not in {row.call_id for row in self.here.log.rows(self.run_id)}:
-            assert time.monotonic() < limit_at
-            time.sleep(0.005)
+        wait_until(lambda: name in {row.call_id for row in self.here.log.rows(self.run_id)}, 10.0)
 
     def rows(self, wait_quiet_s: float = 10.0) -> dict[str, RequestRow]:
         return {row.call_id: row for row in self.here.log.rows(self.run_id, wait_quiet_s=wait_quiet_s)}

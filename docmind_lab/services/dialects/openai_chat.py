@@ -24,6 +24,7 @@ from docmind_lab.services.dialects.dialect_exchange import (
     Rendering,
     Route,
     event,
+    objects_in,
     size_in,
     texts_in,
 )
@@ -63,6 +64,7 @@ class OpenAIChat(OpenAIErrors):
 
     def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
         """See `Dialect`."""
+        objects_in(payload.get("messages"), "messages", needed=True)
         return dict(payload)
 
     def rendering(self, answer: Answer) -> ChatRendering:
