@@ -26,6 +26,7 @@ from stub_server import Answer, StubServer
 import docmind_lab as dl
 from docmind_lab.alternatives.enforcement.hooks import installed
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.services.wall_door import WallDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 # No test has a display.
@@ -129,6 +130,20 @@ def live() -> Iterator[ServiceAddresses]:
     """Servers that a study knows nothing of but their addresses."""
     with contextlib.closing(Here.of()) as here:
         yield here.addresses
+
+
+@pytest.fixture
+def serve_here() -> Iterator[Callable[..., Here]]:
+    """A function that serves a door, or services with these options, in this process until the test is over."""
+    from service_doors import SLOW  # loads clients, for which most tests have no use
+
+    with contextlib.ExitStack() as stack:
+
+        def start(door: WallDoor | None = None, **options: Any) -> Here:
+            served = door or ServiceOptions(**({"profile": SLOW} | options)).door()
+            return stack.enter_context(contextlib.closing(Here(served)))
+
+        yield start
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ from service_doors import (
     QUESTION,
     SLOW,
     Crowd,
-    Here,
     new_run,
     openai_at,
     tags,
@@ -168,9 +167,9 @@ class Gate:
         return Plan((Wait(30.0), *json_steps(200, {})), "llm")
 
 
-def test_a_request_that_is_being_planned_when_its_run_is_forgotten_is_refused_too():
+def test_a_request_that_is_being_planned_when_its_run_is_forgotten_is_refused_too(serve_here):
     gate = Gate()
-    here = Here(WallDoor(llm=gate, vectors=OpenAIService(SLOW)))
+    here = serve_here(WallDoor(llm=gate, vectors=OpenAIService(SLOW)))
     run_id, ended = new_run(), []
 
     def ask() -> None:
@@ -183,10 +182,8 @@ def test_a_request_that_is_being_planned_when_its_run_is_forgotten_is_refused_to
     here.log.forget(run_id)
     gate.opened.set()
     thread.join(5)
-    rows = here.log.rows(run_id)
-    here.close()
     assert [response.status_code for response in ended] == [503]
-    assert rows == []
+    assert here.log.rows(run_id) == []
 
 
 # ---- the process
