@@ -9,6 +9,10 @@ import pytest
 from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.dialects.anthropic_messages import AnthropicMessages
 from docmind_lab.services.dialects.dialect_exchange import Route
+from docmind_lab.services.dialects.gemini import Gemini
+from docmind_lab.services.dialects.ollama import Ollama
+from docmind_lab.services.dialects.openai_chat import OpenAIChat
+from docmind_lab.services.dialects.openai_responses import OpenAIResponses
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Headers, ServiceRequest
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -22,6 +26,14 @@ DONE = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t", 
 TWICE = {"role": "user", "content": [*DONE["content"], *DONE["content"]]}
 CALLED, OUTPUT = {"type": "function_call", "call_id": "c"}, {"type": "function_call_output", "call_id": "c"}
 ASKS, ANSWERS = {"parts": [{"functionCall": {}}]}, {"parts": [{"functionResponse": {}}]}
+TWO_ANSWERS = {"parts": [*ANSWERS["parts"], *ANSWERS["parts"]]}
+DIALECTS = {
+    "openai_chat": OpenAIChat(),
+    "openai_responses": OpenAIResponses(),
+    "anthropic_messages": AnthropicMessages(),
+    "gemini": Gemini(),
+    "ollama": Ollama(),
+}
 KEYS = {"openai_responses": "input", "gemini": "contents"}
 
 
@@ -50,20 +62,21 @@ def result(call_id: str) -> dict[str, Any]:
         ("anthropic_messages", [QUESTION, DONE], "unexpected `tool_use_id`"),
         ("anthropic_messages", [QUESTION, USE, TWICE], "must have a single result"),
         ("openai_responses", [CALLED, OUTPUT], ""),
+        # Wherever it stands.
+        ("openai_responses", [CALLED, QUESTION, OUTPUT, OUTPUT], ""),
         ("openai_responses", [CALLED], "No tool output found for function call c."),
         ("openai_responses", [OUTPUT], "No tool call found"),
         ("gemini", [ASKS, ANSWERS], ""),
         ("gemini", [ASKS, QUESTION], "number of function response parts"),
+        ("gemini", [ASKS, TWO_ANSWERS], "number of function response parts"),
         ("ollama", [QUESTION, CALL], ""),
     ],
 )
 def test_each_dialect_refuses_a_conversation_by_its_own_rules_and_words(
     dialect: str, messages: list[Any], words: str
 ) -> None:
-    payload: dict[str, Any] = {KEYS.get(dialect, "messages"): messages}
-    if dialect == "anthropic_messages":
-        payload = AnthropicMessages().chat(Route("generate"), payload)
-    refusal = str(refusal_of(payload, dialect) or "")
+    chat = DIALECTS[dialect].chat(Route("generate"), {KEYS.get(dialect, "messages"): messages})
+    refusal = str(refusal_of(chat, dialect) or "")
     assert words in refusal
     assert bool(words) == bool(refusal)
 
