@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
+from planned_replies import json_of
 
 from docmind_lab.services.conversation_rules import refusal_of
 from docmind_lab.services.dialects.anthropic_messages import AnthropicMessages
@@ -88,3 +90,17 @@ def test_only_a_crash_test_has_the_simulated_model_refuse_a_conversation(checks:
     plan = service.plan(ServiceRequest("POST", "/v1/chat/completions", body=body))
     head = next(step for step in plan.steps if isinstance(step, Headers))
     assert head.status == status
+
+
+def test_a_call_of_an_earlier_response_needs_its_result_too() -> None:
+    service = OpenAIService(LatencyProfile.named("typical"), checks_conversation=True)
+
+    def asked(**body: Any) -> Any:
+        return json_of(service.plan(ServiceRequest("POST", "/v1/responses", body=json.dumps(body).encode())))
+
+    first = asked(input="Hello", tools=[{"type": "function", "name": "f", "parameters": {}}])
+    call_id = first["output"][0]["call_id"]
+    refused = asked(input="Go on.", previous_response_id=first["id"])
+    assert refused["error"]["message"] == f"No tool output found for function call {call_id}."
+    output = {"type": "function_call_output", "call_id": call_id, "output": "done"}
+    assert asked(input=[output], previous_response_id=first["id"])["status"] == "completed"
