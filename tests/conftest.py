@@ -26,6 +26,7 @@ from stub_server import Answer, StubServer
 import docmind_lab as dl
 from docmind_lab.alternatives.enforcement.hooks import installed
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, ServiceProcess
+from docmind_lab.services.wall_door import WallDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 # No test has a display.
@@ -127,9 +128,22 @@ def service_log(services: ServiceProcess) -> Iterator[LogClient]:
 @pytest.fixture(scope="module")
 def live() -> Iterator[ServiceAddresses]:
     """Servers that a study knows nothing of but their addresses."""
-    options = ServiceOptions(profile=LatencyProfile.named("typical/40"))
-    with contextlib.closing(Here(options.door())) as here:
+    with contextlib.closing(Here.of()) as here:
         yield here.addresses
+
+
+@pytest.fixture
+def serve_here() -> Iterator[Callable[..., Here]]:
+    """A function that serves a door, or services with these options, in this process until the test is over."""
+    from service_doors import SLOW  # loads clients, for which most tests have no use
+
+    with contextlib.ExitStack() as stack:
+
+        def start(door: WallDoor | None = None, **options: Any) -> Here:
+            served = door or ServiceOptions(**({"profile": SLOW} | options)).door()
+            return stack.enter_context(contextlib.closing(Here(served)))
+
+        yield start
 
 
 @pytest.fixture

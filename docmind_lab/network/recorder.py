@@ -7,6 +7,7 @@ nothing when there is none. All methods may be called from any thread.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import math
 import threading
@@ -19,7 +20,7 @@ from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall, call_scope, current_call
 from docmind_lab.network.langsmith_tracing import tracing_off
-from docmind_lab.network.snapshots import RawEvent, Result, Snapshot, copy_attempt
+from docmind_lab.network.snapshots import RawEvent, Result, Snapshot
 
 
 class Recorder:
@@ -229,7 +230,8 @@ class Recorder:
             begun = (begun for begun in self._in_threads.values() if begun.at < now)
             return Snapshot(
                 taken_at=now,
-                attempts=tuple(copy_attempt(attempt) for attempt in self._attempts),
+                # Copies, which later changes do not reach.
+                attempts=tuple(map(dataclasses.replace, self._attempts)),
                 events=(*self._events, *begun),
                 threads_left=len(threads),
                 open_work=tuple(label for label, _ in self._open.values()),

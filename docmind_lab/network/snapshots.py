@@ -59,14 +59,9 @@ class Snapshot:
         return replace(self, taken_at=min(self.taken_at, horizon_at), attempts=tuple(attempts), events=events)
 
 
-def copy_attempt(attempt: Attempt) -> Attempt:
-    """Return a copy of the attempt that later changes do not reach."""
-    return Attempt(**vars(attempt))
-
-
 def _as_of(attempt: Attempt, horizon_at: float) -> Attempt:
     """Return a copy of the attempt as it stood at an instant."""
-    copy = copy_attempt(attempt)
+    copy = replace(attempt)
     for name in ("acquired_at", "sent_at", "first_byte_at", "first_token_at"):
         if (at := getattr(copy, name)) is not None and at > horizon_at:
             setattr(copy, name, None)

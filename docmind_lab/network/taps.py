@@ -73,7 +73,7 @@ class Tapping:
             return None
         for tap in taps:
             tap.sending(call)
-        return cls(taps, Traffic(_content(request)))
+        return cls(taps, Traffic(content_of(request) or b""))
 
     def ended(self, attempt: Attempt) -> None:
         """Report the end of the attempt to the taps, unless they have it or it is still open."""
@@ -84,9 +84,9 @@ class Tapping:
             tap.ended(attempt, self.traffic)
 
 
-def _content(request: Any) -> bytes:
+def content_of(request: Any) -> bytes | None:
+    """Return the body of a request of httpx or httpx2; None for a stream, which can be read once, by the server."""
     try:
         return bytes(request.content)
     except (httpx.RequestNotRead, httpx2.RequestNotRead):
-        # A body that is a stream can be read once, by the server.
-        return b""
+        return None

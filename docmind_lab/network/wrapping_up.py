@@ -11,15 +11,13 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
-import httpx
-import httpx2
-
 from docmind_lab.core.deadlines import Deadline, current_policy, in_force, in_force_scope
 from docmind_lab.core.holds import current_hold
 from docmind_lab.core.time_policies import WrapUp, WrapUpDeed, WrapUpNote
 from docmind_lab.network.attempts import current_call
 from docmind_lab.network.call_limits import asks_for_generation
 from docmind_lab.network.recorder import note_event
+from docmind_lab.network.taps import content_of
 
 # With one of these the body is signed or packed: another body would be refused.
 _BODY_HEADERS: Final = frozenset({b"x-amz-content-sha256", b"content-md5", b"digest", b"content-digest", b"signature"})
@@ -120,15 +118,8 @@ def seconds_of_tool(*, is_model: bool) -> float | None:
 
 def wrap_up_request(request: Any) -> Any:
     """Return the request of httpx or httpx2 to send: itself, or in the reserve a copy that tells its model to end."""
-
-    def body() -> bytes | None:
-        try:
-            return bytes(request.content)
-        except (httpx.RequestNotRead, httpx2.RequestNotRead):
-            return None
-
     headers = request.headers.raw
-    new_body = wrap_up_body(request.url.host, request.url.path, headers, body)
+    new_body = wrap_up_body(request.url.host, request.url.path, headers, lambda: content_of(request))
     if new_body is None:
         return request
     length = str(len(new_body)).encode()

@@ -17,6 +17,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.services.scripted_model.conversation import parse_json
 
 
 @dataclass(frozen=True)
@@ -33,10 +34,7 @@ class EndpointRequest:
     @functools.cached_property
     def json(self) -> Any:
         """The body as JSON; None if it is none."""
-        try:
-            return json_text.loads(self.body)
-        except (ValueError, RecursionError):
-            return None
+        return parse_json(self.body)
 
     @functools.cached_property
     def form(self) -> dict[str, str]:

@@ -141,8 +141,9 @@ class OpenAIService:
             if route.operation == "embed":
                 return self._embeddings(request, dialect, route, body)
             chat = dialect.chat(route, body)
-            _check(chat)
-            self._check_rules(dialect, body, chat)
+            _check_limits(chat)
+            if self.checks_conversation and (broken := refusal_of(chat, type(dialect).__module__.rpartition(".")[2])):
+                raise broken
             conversation = Conversation.from_request(chat)
             if route.operation == "count":
                 return self._information(dialect, route, _tokens_of(conversation))
@@ -150,15 +151,6 @@ class OpenAIService:
         except ODD_REQUEST as error:
             # The reply follows from the request alone: what a script cannot read was not put as it should be.
             raise Refusal(400, f"The conversation cannot be read ({type(error).__name__}: {error}).") from error
-
-    def _check_rules(self, dialect: Dialect, body: Mapping[str, Any], chat: Mapping[str, Any]) -> None:
-        """Check the conversation by the provider's rules. Raises: Refusal in the provider's words."""
-        if not self.checks_conversation:
-            return
-        name = type(dialect).__module__.rpartition(".")[2]
-        broken = refusal_of(chat if name == "anthropic_messages" else body, name)
-        if broken is not None:
-            raise broken
 
     def _completion(
         self,
@@ -244,11 +236,8 @@ def _body_of(request: ServiceRequest) -> dict[str, Any]:
     return payload
 
 
-def _check(chat: Mapping[str, Any]) -> None:
-    """Check what every chat completion has. Raises: Refusal naming the field that is wrong."""
-    messages = chat.get("messages")
-    if not isinstance(messages, list) or not messages or not all(isinstance(m, dict) for m in messages):
-        raise Refusal(400, "'messages' must be a non-empty array of objects.", param="messages")
+def _check_limits(chat: Mapping[str, Any]) -> None:
+    """Check the limits of a chat completion. Raises: Refusal naming the field that is wrong."""
     for name in ("max_tokens", "max_completion_tokens"):
         limit = chat.get(name)
         if limit is not None and (not isinstance(limit, int) or isinstance(limit, bool) or limit < 1):

@@ -97,14 +97,13 @@ _PAGE: Final = (
     "<p>This page says what it is about, and what to mind.</p></main></body></html>"
 )
 
-_TITLES: Final = ("Overview", "Guide")
 _SERPER: Final = {
     "searchParameters": {"q": "{json.q}"},
     **{
         kind: [
             {"position": place + 1, "title": f"{title}: {{json.q}}", "link": f"https://www.example.com/{place + 1}"}
             | {"snippet": f"{title} of {{json.q}}: what it is, and how it is used."}
-            for place, title in enumerate(_TITLES)
+            for place, title in enumerate(_KINDS[:2])
         ]
         for kind in ("organic", "news")
     },
@@ -112,7 +111,7 @@ _SERPER: Final = {
 _BRAVE_RESULTS: Final = [
     {"title": f"{title}: {{query.q}}", "url": f"https://www.example.com/{place + 1}"}
     | {"description": f"{title} of {{query.q}}: what it is, and how it is used."}
-    for place, title in enumerate(_TITLES)
+    for place, title in enumerate(_KINDS[:2])
 ]
 
 READY: Final[tuple[Endpoint, ...]] = (

@@ -21,6 +21,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from qdrant_client import QdrantClient, models
 
+from docmind_lab.services.dialects import Refusal
 from docmind_lab.services.fault_effects import of_any_request, under_fault
 from docmind_lab.services.faults import Fault, first_that_strikes
 from docmind_lab.services.made_up_points import ACKNOWLEDGED, MadeUpPoints
@@ -39,12 +40,6 @@ _Handlers = dict[tuple[str, str], _Handler]
 
 _POINTS: TypeAdapter[Any] = TypeAdapter(models.PointInsertOperations)
 _SELECTOR: TypeAdapter[Any] = TypeAdapter(models.PointsSelector)
-
-
-class _Refusal(Exception):
-    def __init__(self, status: int, message: str) -> None:
-        super().__init__(message)
-        self.status = status
 
 
 def _local_engine() -> QdrantClient:
@@ -83,7 +78,7 @@ class VectorService:
             if match is not None and (request.method, match["rest"]) in _SEARCHES:
                 return self._search(plan, request, self.paces.get(match["name"], 1.0))
             return plan
-        except _Refusal as error:
+        except Refusal as error:
             reply = json_steps(error.status, {"status": {"error": str(error)}, "time": 0.0})
         except ValidationError as error:
             first = error.errors()[0]
@@ -115,12 +110,12 @@ class VectorService:
             return _to_json(self.engine.get_collections())
         match = _COLLECTION.match(request.path)
         if match is None:
-            raise _Refusal(404, f"{request.method} {request.path} is not served here")
+            raise Refusal(404, f"{request.method} {request.path} is not served here")
         name, rest = match["name"], match["rest"] or ""
         is_there = self._has(match, request)
         handler = (self._handlers() if is_there else _OF_MADE_UP_POINTS).get((request.method, rest))
         if handler is None:
-            raise _Refusal(404, f"{request.method} {request.path} is not served here")
+            raise Refusal(404, f"{request.method} {request.path} is not served here")
         if (request.method, rest) in _SEARCHES:
             key = (request.path, request.body)
             if key not in self.known:
@@ -148,10 +143,10 @@ class VectorService:
     def _create(self, name: str, request: ServiceRequest) -> bool:
         body = models.CreateCollection.model_validate_json(request.body)
         if self.engine.collection_exists(name):
-            raise _Refusal(409, f"Wrong input: Collection `{name}` already exists!")
+            raise Refusal(409, f"Wrong input: Collection `{name}` already exists!")
         pace = (body.metadata or {}).get("pace", 1.0)
         if isinstance(pace, bool) or not isinstance(pace, int | float) or not 0 < pace < math.inf:
-            raise _Refusal(400, f"Wrong input: metadata.pace must be a finite number above 0, not {pace!r}")
+            raise Refusal(400, f"Wrong input: metadata.pace must be a finite number above 0, not {pace!r}")
         self.paces[name] = float(pace)
         return self.engine.create_collection(
             name,

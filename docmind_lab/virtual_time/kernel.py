@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import NoReturn, Protocol
 
 from docmind_lab.core.errors import NotSimulated, RunCut, SimulationError
@@ -32,6 +33,7 @@ from docmind_lab.virtual_time.reports import ITEM_OF_QUEUE, nothing_to_run, plac
 TIMED_WAIT, SLEEP = 0, 1
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Actor:
     """One thread of a simulation. It runs only while it holds the baton, and waits for the baton at its gate.
 
@@ -40,38 +42,25 @@ class Actor:
     a block of `outside_simulation`. started_at: the code that started it; "" of a pool's worker.
     """
 
-    __slots__ = (
-        "ends_count",
-        "finished",
-        "gate",
-        "is_outside",
-        "joiners",
-        "kernel",
-        "loop",
-        "parked",
-        "pending_error",
-        "started_at",
-        "thread",
-        "wait_number",
-        "waits_for",
-        "wakes_at_s",
-        "woken",
-    )
+    kernel: Kernel
+    thread: threading.Thread
+    gate: threading.Lock = field(default_factory=RealLock)
+    parked: bool = False
+    woken: bool = False
+    finished: bool = False
+    is_outside: bool = False
+    wait_number: int = 0
+    waits_for: str = "its turn"
+    wakes_at_s: float | None = None
+    pending_error: BaseException | None = None
+    joiners: deque[Actor] = field(default_factory=deque)
+    started_at: str = ""
+    loop: asyncio.AbstractEventLoop | None = None
+    # Whether its end is a side effect. The end of a pool's worker says nothing about work, its jobs' ends do.
+    ends_count: bool = True
 
-    def __init__(self, kernel: Kernel, thread: threading.Thread) -> None:
-        self.kernel, self.thread = kernel, thread
-        self.gate = RealLock()
+    def __post_init__(self) -> None:
         self.gate.acquire()
-        self.parked = self.woken = self.finished = self.is_outside = False
-        self.wait_number = 0
-        self.waits_for = "its turn"
-        self.wakes_at_s: float | None = None
-        self.pending_error: BaseException | None = None
-        self.joiners: deque[Actor] = deque()
-        self.started_at = ""
-        self.loop: asyncio.AbstractEventLoop | None = None
-        # Whether its end is a side effect. The end of a pool's worker says nothing about work, its jobs' ends do.
-        self.ends_count = True
 
     @property
     def name(self) -> str:

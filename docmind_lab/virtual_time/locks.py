@@ -12,7 +12,6 @@ import queue
 import sys
 import threading
 from collections import deque
-from threading import get_ident
 from types import FrameType, GenericAlias
 from typing import Any, ClassVar
 
@@ -128,66 +127,6 @@ def init_import_lock(actor: Actor, lock: Any, *args: Any) -> None:
     """Initialise the lock of an import so that actors wait at it virtually."""
     _init_real_import_lock(lock, *args)
     lock.wakeup = SimulatedLock()
-
-
-class SimulatedRLock:
-    """`threading.RLock` with virtual waiting."""
-
-    __slots__ = ("__weakref__", "_count", "_lock", "_owner")
-
-    def __init__(self) -> None:
-        self._lock: SimulatedLock = SimulatedLock()
-        self._owner: int | None = None
-        self._count = 0
-
-    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
-        """Acquire the lock as `threading.RLock.acquire` does, waiting in virtual seconds."""
-        me = get_ident()
-        if self._owner == me:
-            self._count += 1
-            return True
-        if not self._lock.acquire(blocking, timeout):
-            return False
-        self._owner, self._count = me, 1
-        return True
-
-    __enter__ = acquire
-
-    def release(self) -> None:
-        """Release the lock as `threading.RLock.release` does."""
-        if self._owner != get_ident():
-            raise RuntimeError("cannot release un-acquired lock")
-        self._count -= 1
-        if not self._count:
-            self._owner = None
-            self._lock.release()
-
-    def __exit__(self, *error: object) -> None:
-        self.release()
-
-    # What threading.Condition asks of a lock that one thread may take twice.
-
-    def _release_save(self) -> tuple[int, int | None]:
-        if self._count == 0:
-            raise RuntimeError("cannot release un-acquired lock")
-        state = self._count, self._owner
-        self._count, self._owner = 0, None
-        self._lock.release()
-        return state
-
-    def _acquire_restore(self, state: tuple[int, int | None]) -> None:
-        self._lock.acquire()
-        self._count, self._owner = state
-
-    def _is_owned(self) -> bool:
-        return self._owner == get_ident()
-
-    def _recursion_count(self) -> int:
-        return self._count if self._owner == get_ident() else 0
-
-    def _at_fork_reinit(self) -> None:
-        self._lock._at_fork_reinit()
-        self._owner, self._count = None, 0
 
 
 class SimulatedSimpleQueue(metaclass=ReplacementType):

@@ -22,7 +22,6 @@ from docmind_lab.virtual_time.kernel import Actor, Kernel, outside_simulation, t
 from docmind_lab.virtual_time.locks import (
     ImportLock,
     SimulatedLock,
-    SimulatedRLock,
     SimulatedSimpleQueue,
     init_import_lock,
 )
@@ -30,12 +29,14 @@ from docmind_lab.virtual_time.real_primitives import RealLock
 from docmind_lab.virtual_time.times import for_actors
 from docmind_lab.virtual_time.virtual_event_loop import VirtualEventLoop
 
+_PythonRLock: Any = threading._RLock
 # Wherever a module has one of these under any name, the name is replaced.
 _REPLACEMENTS: list[tuple[Any, Any]] = [
     *times.replacements(),
     *refusals.replacements(),
     (threading.Lock, SimulatedLock),
-    (threading.RLock, for_actors(lambda actor: SimulatedRLock(), threading.RLock)),
+    # Python's own in Python, whose lock inside is a simulated one.
+    (threading.RLock, for_actors(lambda actor: _PythonRLock(), threading.RLock)),
     (queue.SimpleQueue, SimulatedSimpleQueue),
     (asyncio.new_event_loop, for_actors(lambda actor: VirtualEventLoop(actor.kernel), asyncio.new_event_loop)),
 ]

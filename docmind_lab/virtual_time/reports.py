@@ -153,8 +153,8 @@ def _standard_call(outside: list[FrameType]) -> str:
         if "asyncio" in frame.f_code.co_filename:
             return "an event of its event loop"
         name = frame.f_code.co_qualname
-    # A thread's own beginning is not what it waits for.
-    return "" if name.startswith("Thread._bootstrap") else name
+    # A thread's own beginning is not what it waits for, and a lock has a name.
+    return "" if name.startswith(("Thread._bootstrap", "_RLock.")) else name
 
 
 def _place(frame: FrameType) -> str:

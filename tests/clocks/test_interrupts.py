@@ -10,7 +10,7 @@ import random
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -123,9 +123,7 @@ def test_an_interrupt_within_a_running_loop_as_in_a_notebooks_cell_is_raised_and
 
 
 @pytest.mark.wall
-def test_an_interrupt_leaves_an_import_to_its_end_which_would_keep_its_lock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_leaves_an_import_to_its_end_which_would_keep_its_lock(write_modules: Callable[..., None]) -> None:
     """It computes for longer than anybody waits for a run to unwind."""
     lines = [
         "import signal",
@@ -133,8 +131,7 @@ def test_an_interrupt_leaves_an_import_to_its_end_which_would_keep_its_lock(
         "for _ in range(100_000_000): pass",
         "is_whole = True",
     ]
-    (tmp_path / "slow_to_import.py").write_text("\n".join(lines))
-    monkeypatch.syspath_prepend(tmp_path)
+    write_modules(slow_to_import="\n".join(lines))
     with pytest.raises(KeyboardInterrupt):
         VirtualClock(stall_after_s=600.0).run(importlib.import_module, "slow_to_import")
     assert importlib.import_module("slow_to_import").is_whole

@@ -172,13 +172,15 @@ def test_a_baton_that_comes_late_is_no_wait_of_who_gets_it() -> None:
 
 
 @pytest.mark.wall
-def test_a_wait_outside_the_simulation_is_nobodys_business() -> None:
-    def main() -> str:
+def test_a_wait_outside_the_simulation_is_real_and_nobodys_business_and_virtual_time_stands_still() -> None:
+    def main() -> tuple[bool, float]:
         with outside_simulation():
+            begun_at = time.perf_counter()
             time.sleep(REAL_S)
-        return "done"
+            took_s = time.perf_counter() - begun_at
+        return took_s >= REAL_S, time.monotonic()
 
-    assert VirtualClock().run(main) == "done"
+    assert VirtualClock().run(main) == (True, 0.0)
 
 
 def selector() -> None:

@@ -6,12 +6,11 @@ That HTTP clients do is shown by whole runs (`tests/alternatives`), and by their
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures as cf
 import time
 from typing import Any
 
 import pytest
-from fan_out_program import AGENT_CONFIG, AGENT_INPUT, State, agent, fan_out
+from fan_out_program import AGENT_CONFIG, AGENT_INPUT, State, agent, by_cancellation, by_future, fan_out
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import START, StateGraph
 from langgraph.types import RetryPolicy, TimeoutPolicy
@@ -90,23 +89,14 @@ def test_an_agent_takes_the_same_virtual_time_sync_and_async() -> None:
 def test_a_hard_timeout_leaves_an_agent_behind_and_cancellation_does_not() -> None:
     budget_s = 3.0
 
-    def by_future() -> None:
-        pool = cf.ThreadPoolExecutor(1)
-        with pytest.raises(cf.TimeoutError):
-            pool.submit(agent(1).invoke, AGENT_INPUT, AGENT_CONFIG).result(timeout=budget_s)
-
-    async def by_cancellation() -> float:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(budget_s):
-                await agent(1).ainvoke(AGENT_INPUT, AGENT_CONFIG)
-        return time.monotonic()
+    async def cancelled() -> tuple[str, float]:
+        return await by_cancellation(1, budget_s), time.monotonic()
 
     whole, left, cut = VirtualClock(), VirtualClock(), VirtualClock()
     whole.run(agent(1).invoke, AGENT_INPUT, AGENT_CONFIG)
-    left.run(by_future)
-    cancelled_at_s = cut.run_async(by_cancellation)
+    assert left.run(by_future, 1, budget_s) == "timed out"
+    assert cut.run_async(cancelled) == ("timed out", budget_s)
     assert left.returned_at_s == budget_s
     assert left.quiescent_at_s == whole.now() > budget_s
-    assert cancelled_at_s == budget_s
     # The agent's tools are sync: cancelling does not reach their threads, and asyncio.run waits for them.
     assert budget_s < cut.returned_at_s < whole.now()

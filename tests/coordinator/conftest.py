@@ -10,9 +10,7 @@ import pytest
 from served_here import Here
 
 from docmind_lab.core.settings import Settings
-from docmind_lab.services.faults import Fault
-from docmind_lab.services.server import ServiceAddresses, ServiceOptions
-from docmind_lab.statistics.latency.profile import LatencyProfile
+from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
 
 QUESTION = "What does a hard timeout leave running?"
@@ -26,10 +24,7 @@ def served() -> Iterator[Callable[..., ServiceAddresses]]:
 
         def addresses(*faults: str) -> ServiceAddresses:
             if faults not in started:
-                options = ServiceOptions(
-                    profile=LatencyProfile.named("typical/40"), faults=tuple(Fault.parse(fault) for fault in faults)
-                )
-                started[faults] = stack.enter_context(contextlib.closing(Here(options.door()))).addresses
+                started[faults] = stack.enter_context(contextlib.closing(Here.of(*faults))).addresses
             return started[faults]
 
         yield addresses

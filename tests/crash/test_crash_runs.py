@@ -7,6 +7,7 @@ import json
 import operator
 import os
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -26,6 +27,8 @@ from docmind_lab.experiments.assertions import cut_at
 from docmind_lab.experiments.batch.workers import kept_warm
 from docmind_lab.experiments.crash_test import CrashReport, crash_test
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
+from docmind_lab.experiments.crash_test.held_locks import held_locks
+from docmind_lab.virtual_time import VirtualClock
 
 GRAPHS = Path(__file__).parents[1] / "support"
 CHARGE = "planted.py:double_charge"
@@ -53,6 +56,22 @@ def steps(*names: str) -> Any:
 
 
 GIVEN: list[Any] = [{"said": []}]
+
+
+@pytest.mark.parametrize("kind", ["Lock", "RLock"])
+def test_a_lock_of_either_kind_that_a_run_has_made_is_seen_while_it_is_held(kind: str) -> None:
+    def main() -> tuple[list[str], list[str]]:
+        lock = getattr(threading, kind)()
+
+        def node(state: State) -> dict[str, Any]:
+            return {"said": [repr(lock)]}
+
+        graph = graph_of(node, schema=State)
+        free = list(held_locks(graph))
+        with lock:
+            return free, list(held_locks(graph))
+
+    assert VirtualClock().run(main) == ([], ["lock"])
 
 
 def test_a_run_that_is_killed_in_a_request_of_aiohttp_logs_nothing(caplog: pytest.LogCaptureFixture) -> None:

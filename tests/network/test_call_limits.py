@@ -5,39 +5,29 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from service_doors import Untold, Virtual, ask, tags
+from service_doors import Virtual, ask, tags
+from watched_calls import Watcher
 
 from docmind_lab.core.deadlines import PropagationPolicy, policy_scope
 from docmind_lab.core.limits import Limits
 from docmind_lab.core.time_policies import TimePolicies
-from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
+from docmind_lab.network import HttpClients, call_scope
 
 ANSWER = "Scripted reply: When does the quoll hunt in"
 TIMED_OUT = ("APITimeoutError", "ReadTimeout")
 
 
-class Kept(Untold):
-    """Keeps the attempts that have ended."""
-
-    def __init__(self) -> None:
-        self.attempts: list[Attempt] = []
-
-    def attempt_ended(self, attempt: Attempt) -> None:
-        self.attempts.append(attempt)
-
-
 def asked(virtual: Virtual, limits: Limits | None, *, stream: bool = True, read_timeout_s: float = 1.0) -> Any:
     """What comes of one call in virtual time, and its attempt."""
-    kept = Kept()
-    call = LogicalCall("r", "llm/router/1.0.1", "router", "1.0.1", "llm", 7, kept)
+    watcher = Watcher()
     policy = PropagationPolicy(policies=TimePolicies(limits=limits))
 
     def under_limits() -> Any:
-        with call_scope(call), policy_scope(policy):
+        with call_scope(watcher.call(run_id="r")), policy_scope(policy):
             return ask(stream, timeout=read_timeout_s, http_client=HttpClients().openai, headers=tags("r"))
 
     said = virtual.run(under_limits)
-    (attempt,) = kept.attempts
+    (attempt,) = watcher.ended
     return said, attempt
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import httpx
 import httpx2
 import pytest
+from watched_calls import Watcher
 
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import RunCut
 from docmind_lab.core.holds import Hold, hold_scope
-from docmind_lab.network.attempts import Attempt, LogicalCall
+from docmind_lab.network.attempts import Attempt
 from docmind_lab.network.clients.http_client import _HeldFile, _is_in_memory
 from docmind_lab.network.clients.installing import LabAdapters
 from docmind_lab.network.clients.watching import Passage, add_finder
@@ -24,27 +25,20 @@ from docmind_lab.network.taps import attach_taps
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok"
 
 
-class Watched:
+class Watched(Watcher):
     """A run that lets requests through as it was told to. active: whether the calling code belongs to it."""
 
     records = True
     is_simulated = False
 
     def __init__(self, **passage: Any) -> None:
+        super().__init__()
         self.passage_options, self.active = passage, True
-        self.attempts: list[Attempt] = []
         self.seen: list[tuple[str, str, bool]] = []
 
     def passage(self, method: str, url: str, is_retry: bool) -> Passage:
         self.seen.append((method, url, is_retry))
-        call = LogicalCall("run", "llm/node/1.0.1", "node", "1.0.1", "llm", 7, self)
-        return Passage(call, **self.passage_options)
-
-    def attempt_started(self, attempt: Attempt) -> None:
-        self.attempts.append(attempt)
-
-    def attempt_ended(self, attempt: Attempt) -> None:
-        pass
+        return Passage(self.call(), **self.passage_options)
 
     def cut(self, attempt: Attempt, deadline: Deadline) -> RunCut:
         return RunCut(deadline.exceeded(attempt.call.role, "network"))
@@ -92,7 +86,7 @@ def test_a_request_of_a_run_is_an_attempt_of_its_call(web, stub, watching) -> No
     server, watched = stub(answering), watching()
     with web.Client() as client:
         assert client.get(f"{server.url}/v1?a=b", headers={"x-stainless-retry-count": "1"}).text == "ok"
-    (attempt,) = watched.attempts
+    (attempt,) = watched.started
     assert (attempt.outcome, attempt.status) == ("ok", 200)
     assert attempt.started_at <= attempt.acquired_at <= attempt.sent_at <= attempt.first_byte_at <= attempt.ended_at
     assert watched.seen == [("GET", f"{server.url}/v1?a=b", True)]
@@ -202,7 +196,7 @@ def noted(stub, watching) -> Iterator[tuple[Callable[[bytes], Any], Watched, lis
 def test_a_response_is_noted_in_whatever_way_it_is_read(read, rest, noted) -> None:
     response_of, watched, received = noted
     assert read(response_of(rest)) == b"body\nline"
-    (attempt,) = watched.attempts
+    (attempt,) = watched.started
     assert (attempt.outcome, attempt.status, received) == ("ok", 200, [b"body\nline"])
     assert attempt.sent_at <= attempt.first_byte_at <= attempt.ended_at
 
@@ -219,7 +213,7 @@ def test_a_response_that_is_not_read_to_its_end_is_no_answer(rest, outcome, erro
     response_of, watched, _ = noted
     with response_of(rest):
         pass
-    (attempt,) = watched.attempts
+    (attempt,) = watched.started
     assert (attempt.outcome, attempt.error_type) == (outcome, error)
 
 

@@ -6,45 +6,19 @@ import asyncio
 import contextlib
 import json
 import socket
-import threading
-from dataclasses import dataclass, field
 from typing import Any
 
 import openai
 import pytest
 from chat_replies import DONE, EVENT, MESSAGES, SILENCE_S, at_once, reply, silent
 from qdrant_client.http.exceptions import ResponseHandlingException, UnexpectedResponse
+from watched_calls import Watcher
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import EndpointRefused
 from docmind_lab.core.settings import Settings
-from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
+from docmind_lab.network import Attempt, HttpClients, call_scope
 from docmind_lab.network.attempts import HEADER_PREFIX
-
-
-@dataclass
-class Watcher:
-    """An observer that keeps what it is told."""
-
-    started: list[Attempt] = field(default_factory=list)
-    ended: list[Attempt] = field(default_factory=list)
-    any_ended: threading.Event = field(default_factory=threading.Event)
-
-    def attempt_started(self, attempt: Attempt) -> None:
-        self.started.append(attempt)
-
-    def attempt_ended(self, attempt: Attempt) -> None:
-        self.ended.append(attempt)
-        self.any_ended.set()
-
-    def call(self, **changes: Any) -> LogicalCall:
-        values = {"run_id": "r1", "call_id": "llm/router/1.0.1", "role": "router", "step": "1.0.1", "kind": "llm"}
-        return LogicalCall(**(values | {"seed": 7, "observer": self} | changes))
-
-    @property
-    def outcomes(self) -> list[str]:
-        assert all(attempt in self.started for attempt in self.ended)
-        return [attempt.outcome for attempt in self.started]
 
 
 @pytest.fixture

@@ -20,6 +20,8 @@ import openai
 import pytest
 from chat_replies import BODY, MESSAGES, at_once, head, silent
 from often import often
+from stub_server import StubServer
+from watched_calls import Watcher
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.network import (
@@ -28,7 +30,6 @@ from docmind_lab.network import (
     HttpClients,
     Httpx2Transport,
     HttpxTransport,
-    LogicalCall,
     call_scope,
 )
 
@@ -80,19 +81,11 @@ async def timed_async(call: Callable[[], Any], budget_s: float | None = None) ->
 
 
 @contextlib.contextmanager
-def openai_client(url: str, timeout_s: float | None, connections: int = 100) -> Iterator[openai.OpenAI]:
-    http = HttpClients(max_connections=connections)
+def openai_client(url: str, timeout_s: float | None) -> Iterator[openai.OpenAI]:
+    http = HttpClients()
     base = {"base_url": f"{url}/v1", "api_key": "unused", "max_retries": 0}
     yield openai.OpenAI(http_client=http.openai, timeout=timeout_s, **base)
     http.close()
-
-
-@contextlib.asynccontextmanager
-async def openai_client_async(url: str, timeout_s: float | None, connections: int = 100):
-    http = HttpClients(max_connections=connections)
-    base = {"base_url": f"{url}/v1", "api_key": "unused", "max_retries": 0}
-    yield openai.AsyncOpenAI(http_client=http.openai_async, timeout=timeout_s, **base)
-    await http.aclose()
 
 
 def ask_openai(url: str, budget_s: float | None, timeout_s: float | None = None) -> Timed:
@@ -102,8 +95,12 @@ def ask_openai(url: str, budget_s: float | None, timeout_s: float | None = None)
 
 def ask_openai_async(url: str, budget_s: float | None, timeout_s: float | None = None) -> Timed:
     async def main() -> Timed:
-        async with openai_client_async(url, timeout_s) as client:
-            return await timed_async(lambda: client.chat.completions.create(model="m", messages=MESSAGES), budget_s)
+        http = HttpClients()
+        options = {"api_key": "unused", "max_retries": 0, "timeout": timeout_s, "http_client": http.openai_async}
+        client = openai.AsyncOpenAI(base_url=f"{url}/v1", **options)
+        outcome = await timed_async(lambda: client.chat.completions.create(model="m", messages=MESSAGES), budget_s)
+        await http.aclose()
+        return outcome
 
     return asyncio.run(main())
 
@@ -148,21 +145,9 @@ def trickled(pieces: int):
 @pytest.fixture(scope="module", autouse=True)
 def warm():
     """Every client is used once before a clock starts: what it loads lazily takes longer than a budget here."""
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def serve() -> None:
-        for _ in CLIENTS:
-            connection, _address = listener.accept()
-            with connection:
-                connection.recv(65536)
-                connection.sendall(head() + BODY)
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    for ask in CLIENTS:
-        assert ask(f"http://127.0.0.1:{listener.getsockname()[1]}", None).error is None
-    thread.join()
-    listener.close()
+    with contextlib.closing(StubServer(at_once)) as server:
+        for ask in CLIENTS:
+            assert ask(server.url, None).error is None
 
 
 # ---- reading
@@ -339,23 +324,13 @@ def test_nothing_is_sent_over_an_open_connection_when_the_deadline_has_passed(st
 # ---- the per-read cap, for comparison
 
 
-class NoObserver:
-    def attempt_started(self, attempt) -> None: ...
-
-    def attempt_ended(self, attempt) -> None: ...
-
-
-def per_read_call(read_timeout_s: float) -> LogicalCall:
-    return LogicalCall("r1", "c1", "retrieval", "1.0.1", "retrieval", 7, NoObserver(), read_timeout_s=read_timeout_s)
-
-
 def test_a_read_timeout_of_the_call_bounds_each_read_to_the_millisecond_where_the_client_knows_whole_seconds(stub):
-    with call_scope(per_read_call(BUDGET_S)):
+    with call_scope(Watcher().call(kind="retrieval", read_timeout_s=BUDGET_S)):
         assert ask_qdrant(stub(silent).url, None).ended_at_the_budget()
 
 
 def test_a_read_timeout_of_the_call_does_not_bound_the_total(stub):
-    with call_scope(per_read_call(BUDGET_S + 2 * GAP_S)):
+    with call_scope(Watcher().call(kind="retrieval", read_timeout_s=BUDGET_S + 2 * GAP_S)):
         outcome = ask_qdrant(stub(trickled(5)).url, None)
     assert outcome.error is None
     assert outcome.seconds > 5 * GAP_S > BUDGET_S + 2 * GAP_S

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import math
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -33,16 +32,13 @@ NOTHING: dict[str, Any] = {}
 
 
 @pytest.fixture
-def serving() -> Iterator[Callable[..., Here]]:
-    with contextlib.ExitStack() as stack:
+def serving(serve_here: Callable[..., Here]) -> Callable[..., Here]:
+    def start(script: Callable[[Conversation], Reply] | None = None, **options: Any) -> Here:
+        if script is None:
+            return serve_here(profile=QUICK, **options)
+        return serve_here(WallDoor(llm=OpenAIService(QUICK, script=script), vectors=VectorService(QUICK)))
 
-        def start(script: Callable[[Conversation], Reply] | None = None, **options: Any) -> Here:
-            door = ServiceOptions(profile=QUICK, **options).door()
-            if script is not None:
-                door = WallDoor(llm=OpenAIService(QUICK, script=script), vectors=VectorService(QUICK), slots=None)
-            return stack.enter_context(contextlib.closing(Here(door)))
-
-        yield start
+    return start
 
 
 def url_of(here: Here) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import importlib.util
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbe
 from docmind_lab.experiments.probe.probe_bench import Bench
 from docmind_lab.experiments.probe.truth import Counters, Look, truth_of
 from docmind_lab.experiments.probe.verdicts import check_period_s, why_unknown, work_ends_of
-from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 # One call at a time; the first token after 0.4 s, nine tokens in 1.3 s.
@@ -51,14 +49,12 @@ NOTICED_S = 0.25
 
 
 @pytest.fixture
-def serving() -> Iterator[Callable[..., Target]]:
-    with contextlib.ExitStack() as stack:
+def serving(serve_here: Callable[..., Here]) -> Callable[..., Target]:
+    def start(**options: Any) -> Target:
+        here = serve_here(**({"profile": PROFILE} | options))
+        return Target(here.addresses.openai_base_url, "docmind-scripted")
 
-        def start(**options: Any) -> Target:
-            here = Here(ServiceOptions(**({"profile": PROFILE} | options)).door())
-            return Target(stack.enter_context(contextlib.closing(here)).addresses.openai_base_url, "docmind-scripted")
-
-        yield start
+    return start
 
 
 # ---- what a server counts of its work

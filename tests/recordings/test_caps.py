@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 
 import pytest
+from in_threads import in_threads
 from recorded_runs import logical_call
 
 from docmind_lab.core.errors import RunCut
@@ -48,11 +48,7 @@ def test_a_cap_of_requests_holds_however_many_threads_send() -> None:
                 return
             sent.append(1)
 
-    threads = [threading.Thread(target=send) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(*[send] * 8)
     assert len(sent) == meter.requests == 50
 
 

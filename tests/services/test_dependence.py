@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-import threading
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
+from in_threads import in_threads
 from scipy import stats
 from service_doors import SLOW, Virtual, ask, tags
 
@@ -95,16 +96,9 @@ def test_an_option_that_cannot_be_used_is_named(name: str, message: str) -> None
 def asked_at_once(count: int, profile: LatencyProfile = SLOW, *faults: str) -> list[tuple[str, float]]:
     """Outcome and seconds in service of calls that come at the same instant."""
 
-    def crowd() -> None:
-        calls = [tags("r", f"llm/router/{number}.0.1") for number in range(count)]
-        threads = [threading.Thread(target=ask, kwargs={"headers": headers}) for headers in calls]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-
+    calls = [tags("r", f"llm/router/{number}.0.1") for number in range(count)]
     virtual = Virtual.of(*faults, profile=profile)
-    virtual.run(crowd)
+    virtual.run(in_threads, *(partial(ask, headers=headers) for headers in calls))
     rows = virtual.rows
     return [(f"{row.status}", round(row.ended_at - row.received_at - row.queue_wait_s, 6)) for row in rows]
 

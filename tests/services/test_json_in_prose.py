@@ -83,26 +83,22 @@ def test_a_choice_is_one_of_the_options_and_a_number_in_the_range(prompt: str, k
 
 
 @pytest.mark.parametrize(
-    ("prompt", "is_guess"),
+    ("prompt", "asked", "is_guess"),
     [
-        ('Reply with JSON: {"score": int}', False),
-        ('The JSON schema: {"properties": {"score": {"type": "integer"}}}. Answer in it as JSON.', False),
-        ("Answer 'yes' or 'no'.", False),
-        ("Answer the question.", False),
-        ('Reply with JSON that has "score" and "reason".', True),
-        ("Reply in JSON.", True),
-        ("Reply with one word: Researcher, Writer, or DONE", False),
+        ('Reply with JSON: {"score": int}', {}, False),
+        ('The JSON schema: {"properties": {"score": {"type": "integer"}}}. Answer in it as JSON.', {}, False),
+        ("Answer 'yes' or 'no'.", {}, False),
+        ("Answer the question.", {}, False),
+        ('Reply with JSON that has "score" and "reason".', {}, True),
+        ("Reply in JSON.", {}, True),
+        ("Reply with one word: Researcher, Writer, or DONE", {}, False),
+        # JSON mode.
+        ('Answer in JSON such as {"a": 1}.', {"output_schema": {}}, False),
+        ("Answer in JSON.", {"output_schema": {}}, True),
     ],
 )
-def test_a_reply_says_whether_its_shape_is_a_guess(prompt: str, is_guess: bool) -> None:
-    assert reply(prompt).is_guess is is_guess
-
-
-def test_an_answer_in_json_mode_is_a_guess_where_the_prompt_shows_no_example() -> None:
-    shown = reply('Answer in JSON such as {"a": 1}.', output_schema={})
-    guessed = reply("Answer in JSON.", output_schema={})
-    assert (shown.is_guess, guessed.is_guess) == (False, True)
-    assert json.loads(guessed.text).keys() == {"answer"}
+def test_a_reply_says_whether_its_shape_is_a_guess(prompt: str, asked: dict[str, Any], is_guess: bool) -> None:
+    assert reply(prompt, **asked).is_guess is is_guess
 
 
 @pytest.mark.parametrize(

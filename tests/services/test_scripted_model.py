@@ -107,7 +107,7 @@ def test_the_answer_is_what_the_documents_say_with_their_ids(question, results, 
         ([], "You are a planner who compares options. Answer in JSON.", "assistant"),
         ([], "You route requests as a router.", "assistant"),
         ([], "Be helpful.", "assistant"),
-        ([tool("look_up")], "", "assistant"),
+        ([tool("look_up")], "You do validation and retrieval.", "assistant"),
         ([tool("retrieve_documents", question={"type": "string"})], "", "assistant"),
     ],
 )

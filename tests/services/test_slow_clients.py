@@ -5,16 +5,16 @@ from __future__ import annotations
 import json
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import httpx
 import pytest
+from held_graphs import wait_until
 from served_here import Here
 
 from docmind_lab.services.asgi_messages import BoundedConnection
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan, ServiceRequest, json_steps
-from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.wall_door import WallDoor
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
@@ -72,10 +72,7 @@ def test_a_body_that_was_declared_and_never_comes_is_answered_by_408_and_closed(
 def test_a_client_that_reads_nothing_of_its_reply_is_closed(here: Here) -> None:
     with socket.create_connection(("127.0.0.1", here.port), timeout=CLOSED_WITHIN_S) as connection:
         connection.sendall(b"GET /collections HTTP/1.1\r\nhost: x\r\n\r\n")
-        ends_at = time.monotonic() + CLOSED_WITHIN_S
-        while not [row for row in here.log.rows("") if row.outcome == "error"]:
-            assert time.monotonic() < ends_at
-            time.sleep(PATIENCE_S / 4)
+        wait_until(lambda: any(row.outcome == "error" for row in here.log.rows("")), CLOSED_WITHIN_S)
         time.sleep(PATIENCE_S)  # until the next look at the connection
         read = 0
         with pytest.raises(ConnectionResetError):  # noqa: PT012 - the end may come at any read
@@ -92,12 +89,7 @@ def test_a_client_that_asks_in_time_is_served_on_one_connection(here: Here) -> N
 
 @pytest.mark.parametrize("path", ["/v1/chat/completions", "/collections/c/points/query", "/a2a/reader_1"])
 @pytest.mark.parametrize("query", ["", "?\xff"])
-def test_deep_json_is_refused_by_400_and_not_by_500(path: str, query: str) -> None:
-    profile = LatencyProfile.named("typical/1000")
-    served = Here(WallDoor(OpenAIService(profile), VectorService(profile)))
-    try:
-        request = f"POST {path}{query} HTTP/1.1\r\nhost: x\r\ncontent-length: 200000\r\nconnection: close\r\n\r\n"
-        answer = closed(served, request.encode("latin-1") + b"[" * 200_000)
-    finally:
-        served.close()
+def test_deep_json_is_refused_by_400_and_not_by_500(path: str, query: str, serve_here: Callable[..., Here]) -> None:
+    request = f"POST {path}{query} HTTP/1.1\r\nhost: x\r\ncontent-length: 200000\r\nconnection: close\r\n\r\n"
+    answer = closed(serve_here(), request.encode("latin-1") + b"[" * 200_000)
     assert answer.startswith((b"HTTP/1.1 400 ", b"HTTP/1.1 404 "))

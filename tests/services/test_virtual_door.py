@@ -17,6 +17,7 @@ import httpcore
 import httpx
 import openai
 import pytest
+from in_threads import in_threads
 from often import often
 from qdrant_client import AsyncQdrantClient, QdrantClient, models
 from service_doors import (
@@ -26,18 +27,18 @@ from service_doors import (
     QUESTION,
     SLOW,
     TOKENS,
-    Untold,
     Virtual,
     always,
     ask,
     openai_at,
     tags,
 )
+from watched_calls import Watcher
 
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import SimulationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS
-from docmind_lab.network import HttpClients, LogicalCall, call_scope
+from docmind_lab.network import HttpClients, call_scope
 from docmind_lab.services.faults import FAULT_KINDS, Fault
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
@@ -168,10 +169,9 @@ def test_a_trickle_defeats_a_timeout_of_each_read_and_no_total_deadline(stream):
     virtual = Virtual.of("trickle:*")
     assert virtual.run(lambda: ask(stream, timeout=1.0)) == ANSWER
     assert virtual.took_s > 3.6
-    call = LogicalCall("r", "llm/router/1.0.1", "router", "1.0.1", "llm", 7, Untold())
 
     def under_a_deadline() -> Any:
-        with call_scope(call), deadline_scope(Deadline.after(1.7)):
+        with call_scope(Watcher().call(run_id="r")), deadline_scope(Deadline.after(1.7)):
             return ask(stream, timeout=1.0, http_client=HttpClients().openai)
 
     assert virtual.run(under_a_deadline) in ("APITimeoutError", "ReadTimeout")
@@ -273,14 +273,12 @@ ONE_SLOT = replace(SLOW, slots=1)
 
 def crowd(*leave_after_s: float) -> None:
     """Clients that come 0.1 s apart, each in a thread."""
-    threads = []
-    for number, after_s in enumerate(leave_after_s):
-        headers = tags("r", f"call-{number}")
-        threads.append(threading.Thread(target=lambda h=headers, s=after_s: ask(headers=h, timeout=s)))
-        threads[-1].start()
-        time.sleep(0.1)
-    for thread in threads:
-        thread.join()
+
+    def come(number: int, leaves_after_s: float) -> None:
+        time.sleep(0.1 * number)
+        ask(headers=tags("r", f"call-{number}"), timeout=leaves_after_s)
+
+    in_threads(*(partial(come, number, after_s) for number, after_s in enumerate(leave_after_s)))
 
 
 def test_a_client_that_leaves_the_queue_makes_room_only_where_the_service_stops():

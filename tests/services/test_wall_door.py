@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import socket
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Iterator
 from dataclasses import replace
 
 import httpx
@@ -20,15 +17,16 @@ from service_doors import (
     MODEL,
     QUESTION,
     SLOW,
-    Here,
+    Crowd,
     new_run,
     openai_at,
     tags,
 )
+from watched_calls import Watcher
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import GOES_ON
-from docmind_lab.network import Attempt, HttpClients, LogicalCall, call_scope
+from docmind_lab.network import HttpClients, call_scope
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
@@ -58,23 +56,13 @@ def test_there_is_one_row_for_each_request_in_the_order_of_its_instants(services
         assert {type(span) for span in row.token_spans} == {tuple}, "as they were before they were JSON"
 
 
-class Attempts:
-    def __init__(self) -> None:
-        self.ended: list[Attempt] = []
-
-    def attempt_started(self, attempt: Attempt) -> None: ...
-
-    def attempt_ended(self, attempt: Attempt) -> None:
-        self.ended.append(attempt)
-
-
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("fault", ["none", "trickle=0.02:*"])
 def test_the_clients_attempt_and_the_services_row_are_of_one_call_and_on_one_clock(fault, stream, serve_here):
     quick = LatencyProfile.named("typical/100")
     here = serve_here(profile=quick, faults=() if fault == "none" else (Fault.parse(fault),))
-    run_id, seen, http = new_run(), Attempts(), HttpClients()
-    call = LogicalCall(run_id, "llm/synthesis/4.0.1", "synthesis", "4.0.1", "llm", 7, seen)
+    run_id, seen, http = new_run(), Watcher(), HttpClients()
+    call = seen.call(run_id=run_id)
     with openai_at(here.addresses, http_client=http.openai) as client, call_scope(call):
         reply = client.chat.completions.create(model=MODEL, messages=QUESTION, stream=stream)
         if stream:
@@ -121,39 +109,19 @@ def test_a_request_whose_client_left_before_it_was_all_sent_was_never_asked(serv
 # ---- hangs, and the end of a run
 
 
-@contextlib.contextmanager
-def hanging(here: Here, run_id: str) -> Iterator[list[Exception]]:
-    """A request that hangs, in a thread; what it ends with."""
-    ended: list[Exception] = []
-
-    def ask() -> None:
-        with openai_at(here.addresses, max_retries=2, timeout=20) as client:
-            try:
-                client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id))
-            except openai.OpenAIError as error:
-                ended.append(error)
-
-    thread = threading.Thread(target=ask, daemon=True)
-    thread.start()
-    limit_at = time.monotonic() + 10
-    while not here.log.rows(run_id):
-        assert time.monotonic() < limit_at
-        time.sleep(0.01)
-    yield ended
-    thread.join(10)
-    assert not thread.is_alive()
-
-
 def test_forgetting_a_run_cuts_a_hang_and_refuses_what_its_orphans_still_send(serve_here):
-    run_id, other_run = new_run(), new_run()
     here = serve_here(profile=LatencyProfile.named("typical/100"), faults=(Fault("hang", "router"),))
-    with hanging(here, run_id) as ended:
-        assert here.row(run_id, wait_quiet_s=0).outcome == "open"
-        assert here.row(run_id, wait_quiet_s=0).first_byte_at is None
-        here.log.forget(run_id)
+    crowd, other_run = Crowd(here), new_run()
+    run_id = crowd.run_id
+    crowd.comes("hangs")
+    assert here.row(run_id, wait_quiet_s=0).outcome == "open"
+    assert here.row(run_id, wait_quiet_s=0).first_byte_at is None
+    here.log.forget(run_id)
+    crowd.gone()
     # The client was told not to try again, so the cut request is the only one.
-    assert isinstance(ended[0], openai.InternalServerError)
-    assert ended[0].status_code == 503
+    (ended,) = crowd.errors
+    assert isinstance(ended, openai.InternalServerError)
+    assert ended.status_code == 503
     with openai_at(here.addresses, max_retries=5) as client:
         with pytest.raises(openai.InternalServerError) as caught:
             client.chat.completions.create(model=MODEL, messages=QUESTION, extra_headers=tags(run_id))
@@ -199,9 +167,9 @@ class Gate:
         return Plan((Wait(30.0), *json_steps(200, {})), "llm")
 
 
-def test_a_request_that_is_being_planned_when_its_run_is_forgotten_is_refused_too():
+def test_a_request_that_is_being_planned_when_its_run_is_forgotten_is_refused_too(serve_here):
     gate = Gate()
-    here = Here(WallDoor(llm=gate, vectors=OpenAIService(SLOW)))
+    here = serve_here(WallDoor(llm=gate, vectors=OpenAIService(SLOW)))
     run_id, ended = new_run(), []
 
     def ask() -> None:
@@ -214,10 +182,8 @@ def test_a_request_that_is_being_planned_when_its_run_is_forgotten_is_refused_to
     here.log.forget(run_id)
     gate.opened.set()
     thread.join(5)
-    rows = here.log.rows(run_id)
-    here.close()
     assert [response.status_code for response in ended] == [503]
-    assert rows == []
+    assert here.log.rows(run_id) == []
 
 
 # ---- the process

@@ -5,10 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import threading
-import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import openai
@@ -16,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from qdrant_client import QdrantClient
-from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, Here, always, new_run, openai_at, tags
+from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, Crowd, always, new_run, openai_at, tags
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS
@@ -28,40 +26,6 @@ from docmind_lab.services.wall_door import WallDoor
 
 # 0.06 + 9 × 0.06 = 0.6 s for each answer, one at a time: far above what a shared core pauses for.
 ONE_SLOT = replace(SLOW, first_token_s=always(0.06), inter_token_s=always(0.06), slots=1)
-
-
-@dataclass
-class Crowd:
-    """Clients of one run, each in a thread of its own, that come in a known order."""
-
-    here: Here
-    run_id: str = field(default_factory=new_run)
-    threads: list[threading.Thread] = field(default_factory=list)
-
-    def comes(self, name: str, role: str = "router") -> None:
-        """A client asks; returns when the service knows of it."""
-
-        def ask() -> None:
-            # One that hangs is cut with its run.
-            with openai_at(self.here.addresses, timeout=20.0) as client, contextlib.suppress(openai.OpenAIError):
-                client.chat.completions.create(
-                    model=MODEL, messages=QUESTION, extra_headers=tags(self.run_id, name, role)
-                )
-
-        self.threads.append(threading.Thread(target=ask, daemon=True))
-        self.threads[-1].start()
-        limit_at = time.monotonic() + 10
-        while name not in {row.call_id for row in self.here.log.rows(self.run_id)}:
-            assert time.monotonic() < limit_at
-            time.sleep(0.005)
-
-    def rows(self, wait_quiet_s: float = 10.0) -> dict[str, RequestRow]:
-        return {row.call_id: row for row in self.here.log.rows(self.run_id, wait_quiet_s=wait_quiet_s)}
-
-    def gone(self) -> None:
-        for thread in self.threads:
-            thread.join(10)
-            assert not thread.is_alive()
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -102,12 +102,9 @@ def simulated(
         system.close()
 
 
-@contextlib.contextmanager
-def services(*faults: str) -> Iterator[Here]:
-    """Simulated services over sockets, in this process."""
-    options = ServiceOptions(LatencyProfile.named("typical/6"), tuple(map(Fault.parse, faults)))
-    with contextlib.closing(Here(options.door())) as here:
-        yield here
+def services(*faults: str) -> contextlib.closing[Here]:
+    """Simulated services over sockets, in this process, until the end of a block."""
+    return contextlib.closing(Here.of(*faults, profile="typical/6"))
 
 
 def measured_on_the_wall(

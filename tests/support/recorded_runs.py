@@ -6,22 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+from watched_calls import Watcher
+
 from docmind_lab.core.randomness import run_seed
-from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall
+from docmind_lab.network.attempts import CallKind, LogicalCall
 from docmind_lab.tables.traces.importers.recordings import RecordedCall, RecordedRun, Recording
-
-
-class _Nobody:
-    def attempt_started(self, attempt: Attempt) -> None:
-        pass
-
-    def attempt_ended(self, attempt: Attempt) -> None:
-        pass
 
 
 def logical_call(kind: CallKind = "llm", run_id: str = "run") -> LogicalCall:
     """A call of the planner that nobody records."""
-    return LogicalCall(run_id, f"{kind}/planner/0.0.1", "planner", "0.0.1", kind, 7, _Nobody())
+    return Watcher().call(run_id=run_id, call_id=f"{kind}/planner/0.0.1", role="planner", step="0.0.1", kind=kind)
 
 
 def recorded_call(call_id: str, started_at_s: float, ended_at_s: float, **changes: Any) -> RecordedCall:

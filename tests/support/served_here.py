@@ -8,9 +8,11 @@ import threading
 import uvicorn
 
 from docmind_lab.services.asgi_messages import BoundedConnection
+from docmind_lab.services.faults import Fault
 from docmind_lab.services.log import RequestRow
-from docmind_lab.services.server import LogClient, ServiceAddresses, bind
+from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, bind
 from docmind_lab.services.wall_door import WallDoor
+from docmind_lab.statistics.latency.profile import LatencyProfile
 
 
 class Here:
@@ -25,6 +27,11 @@ class Here:
         self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[listener])), daemon=True)
         self.thread.start()
         self.log = LogClient(self.addresses.log_url)
+
+    @classmethod
+    def of(cls, *faults: str, profile: str = "typical/40") -> Here:
+        """The services with these latencies and faults."""
+        return cls(ServiceOptions(LatencyProfile.named(profile), tuple(map(Fault.parse, faults))).door())
 
     def row(self, run_id: str, wait_quiet_s: float = 5.0) -> RequestRow:
         (row,) = self.log.rows(run_id, wait_quiet_s=wait_quiet_s)

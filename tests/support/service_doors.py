@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -12,9 +13,9 @@ from typing import Any
 
 import httpx2
 import openai
+from held_graphs import wait_until
 from served_here import Here as Here
 
-from docmind_lab.network import Attempt
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
@@ -58,14 +59,6 @@ def openai_at(addresses: ServiceAddresses, **options: Any) -> Iterator[openai.Op
 
 def streamed_text(chunks: Any) -> str:
     return "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
-
-
-class Untold:
-    """An observer of attempts that keeps nothing."""
-
-    def attempt_started(self, attempt: Attempt) -> None: ...
-
-    def attempt_ended(self, attempt: Attempt) -> None: ...
 
 
 HERE = ServiceAddresses.at_port(PORT)
@@ -135,3 +128,40 @@ async def leave(addresses: ServiceAddresses, after_s: float, run_id: str = "r", 
                 )
                 async for _ in reply if stream else ():
                     pass
+
+
+@dataclass
+class Crowd:
+    """Clients of one run over sockets, each in a thread of its own, that come in a known order.
+
+    errors: what ended the calls that were not answered.
+    """
+
+    here: Here
+    run_id: str = field(default_factory=new_run)
+    threads: list[threading.Thread] = field(default_factory=list)
+    errors: list[openai.OpenAIError] = field(default_factory=list)
+
+    def comes(self, name: str, role: str = "router") -> None:
+        """A client asks; returns when the service knows of it."""
+
+        def ask() -> None:
+            with openai_at(self.here.addresses, max_retries=2, timeout=20.0) as client:
+                try:
+                    client.chat.completions.create(
+                        model=MODEL, messages=QUESTION, extra_headers=tags(self.run_id, name, role)
+                    )
+                except openai.OpenAIError as error:  # one that hangs is cut with its run
+                    self.errors.append(error)
+
+        self.threads.append(threading.Thread(target=ask, daemon=True))
+        self.threads[-1].start()
+        wait_until(lambda: name in {row.call_id for row in self.here.log.rows(self.run_id)}, 10.0)
+
+    def rows(self, wait_quiet_s: float = 10.0) -> dict[str, RequestRow]:
+        return {row.call_id: row for row in self.here.log.rows(self.run_id, wait_quiet_s=wait_quiet_s)}
+
+    def gone(self) -> None:
+        for thread in self.threads:
+            thread.join(10)
+            assert not thread.is_alive()

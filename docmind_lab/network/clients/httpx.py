@@ -28,8 +28,8 @@ import httpx
 import httpx2
 
 from docmind_lab.core.deadlines import deadline_scope
-from docmind_lab.network.attempts import call_scope, is_sending, sending_scope
-from docmind_lab.network.clients.watching import Observer, Passage, as_work, held_code, observer_of_run
+from docmind_lab.network.attempts import call_scope, current_call, is_sending, sending_scope
+from docmind_lab.network.clients.watching import Observer, as_work, held_code, observer_of_run
 from docmind_lab.network.deadline_headers import wire_in_force
 from docmind_lab.network.exchange import Exchange, admit_all
 from docmind_lab.network.replacements import Replacements
@@ -184,45 +184,35 @@ def _report_body(response: Any, body: Any, exchange: Exchange) -> Any:
 
 
 def _prepare(web: Any, request: Any, observer: Observer) -> tuple[Any, Exchange]:
-    """Return the request to send and its exchange. Raises what the observer raises for a refused request."""
-    if not observer.records:
-        return _hold(web, request, observer.passage(request.method, "", False), observer)
-    is_retry = any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
-    passage = observer.passage(request.method, str(request.url), is_retry)
+    """Return the request to send and its exchange. Raises what the observer raises for a refused request.
+
+    Where nobody records requests, it is the request itself with its waits bounded: nothing but its time is changed.
+    With a deadline on the wire it is a copy all the same, since the caller's own, sent again, has another time left.
+    """
+    records = observer.records
+    is_retry = records and any(name.lower() == _RETRY_COUNT and value != b"0" for name, value in request.headers.raw)
+    passage = observer.passage(request.method, str(request.url) if records else "", is_retry)
     url = request.url if passage.to is None else _parse_url(web, passage.to)
-    with call_scope(passage.call), deadline_scope(passage.deadline):
+    with call_scope(passage.call if records else current_call()), deadline_scope(passage.deadline):
         request = wrap_up_request(request)
         exchange = Exchange(
             request,
             admit_all,
-            observer.cut,
+            observer.cut if passage.is_held else None,
             url=url,
             read_timeout_s=passage.read_timeout_s,
             limits=passage.limits,
         )
+    if not records and (wire_in_force() is None or not passage.is_held):
+        if exchange.timeouts and passage.is_held:
+            request.extensions = {**request.extensions, "timeout": exchange.timeouts}
+        return request, exchange
     headers = exchange.headers
     if passage.to is not None:
         readdressed = [item for item in headers if item[0].lower() not in _OF_THE_ENDPOINT]
         headers = [(b"host", url.netloc), *readdressed]
     headers = headers + [(name.encode("ascii"), value.encode("ascii")) for name, value in passage.headers.items()]
     return _copy(web, request, url, headers, exchange), exchange
-
-
-def _hold(web: Any, request: Any, passage: Passage, observer: Observer) -> tuple[Any, Exchange]:
-    """Return the request itself, with its waits bounded, and its exchange: nothing but its time is changed.
-
-    With a deadline on the wire, or where a run is wrapped up, it is a copy: the caller's own, sent again, has another
-    time left.
-    """
-    request = wrap_up_request(request)
-    if not passage.is_held:
-        return request, Exchange(request, admit_all)
-    exchange = Exchange(request, admit_all, observer.cut, read_timeout_s=passage.read_timeout_s)
-    if wire_in_force() is not None:
-        return _copy(web, request, request.url, exchange.headers, exchange), exchange
-    if exchange.timeouts:
-        request.extensions = {**request.extensions, "timeout": exchange.timeouts}
-    return request, exchange
 
 
 def _copy(web: Any, request: Any, url: Any, headers: list[tuple[bytes, bytes]], exchange: Exchange) -> Any:

@@ -7,13 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from docmind_lab.services.dialects.dialect_exchange import (
-    Answer,
     Dialect,
     Message,
     Refusal,
     Rendering,
     Route,
+    called,
     event,
+    format_of,
     messages_of_one,
     objects_in,
 )
@@ -28,86 +29,6 @@ _ERROR_TYPES = {
     "unavailable": "overloaded_error",
 }
 _STOP_REASONS = {"stop": "end_turn", "length": "max_tokens", "tool_calls": "tool_use"}
-
-
-class AnthropicMessages(Dialect):
-    """The dialect; see `Dialect`."""
-
-    sign_of_life = event({"type": "ping"}, "ping")
-
-    def route(self, request: ServiceRequest) -> Route | None:
-        """See `Dialect`."""
-        path = request.path.rstrip("/")
-        if path.endswith("/v1/messages"):
-            return Route("generate")
-        if path.endswith("/v1/messages/count_tokens"):
-            return Route("count")
-        return None
-
-    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Dialect`. Tools that the provider runs itself, such as web search, are not offered to the model."""
-        system = message_text({"content": payload.get("system")})
-        messages: list[Message] = [{"role": "system", "content": system}] if system else []
-        for message in objects_in(payload.get("messages"), "messages", needed=True):
-            messages += _messages_of(message)
-        choice = payload.get("tool_choice") or {}
-        output = (payload.get("output_config") or {}).get("format") or payload.get("output_format") or {}
-        return {
-            "model": payload.get("model"),
-            "messages": messages,
-            "tools": [
-                {"type": "function", "function": {"name": tool.get("name"), "parameters": tool["input_schema"]}}
-                for tool in objects_in(payload.get("tools"), "tools")
-                if isinstance(tool.get("input_schema"), dict)
-            ],
-            "tool_choice": _chat_choice(choice),
-            "parallel_tool_calls": not choice.get("disable_parallel_tool_use"),
-            "response_format": {"type": "json_schema", "json_schema": output} if output.get("schema") else None,
-            "stream": payload.get("stream"),
-            "max_tokens": payload.get("max_tokens"),
-        }
-
-    def rendering(self, answer: Answer) -> MessageRendering:
-        """See `Dialect`."""
-        return MessageRendering(answer)
-
-    def information(self, route: Route, model: str, tokens: int) -> Any:
-        """See `Dialect`."""
-        return {"input_tokens": tokens}
-
-    def error(self, refusal: Refusal) -> Any:
-        """See `Dialect`."""
-        kind = _ERROR_TYPES.get(refusal.kind, "invalid_request_error")
-        return {"type": "error", "error": {"type": kind, "message": str(refusal)}}
-
-
-def _chat_choice(choice: Mapping[str, Any]) -> Any:
-    if choice.get("type") == "tool":
-        return {"type": "function", "function": {"name": choice.get("name")}}
-    return {"any": "required", "none": "none"}.get(str(choice.get("type")))
-
-
-def _messages_of(message: Mapping[str, Any]) -> list[Message]:
-    """Return a message as those of a chat: the results of tools are messages of their own there."""
-    content = message.get("content")
-    if isinstance(content, str):
-        return [{"role": message.get("role"), "content": content}]
-    blocks = objects_in(content, "messages")
-    results = [
-        {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": block.get("content") or ""}
-        for block in blocks
-        if block.get("type") == "tool_result"
-    ]
-    calls = [
-        {
-            "id": block.get("id"),
-            "function": {"name": block.get("name"), "arguments": json.dumps(block.get("input") or {})},
-        }
-        for block in blocks
-        if block.get("type") == "tool_use"
-    ]
-    text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
-    return messages_of_one(message.get("role"), text, calls, results)
 
 
 class MessageRendering(Rendering):
@@ -171,6 +92,81 @@ class MessageRendering(Rendering):
         delta = {"stop_reason": _STOP_REASONS[self.answer.finish], "stop_sequence": None}
         usage = {"output_tokens": self.answer.output_tokens}
         return (*parts, _event("message_delta", delta=delta, usage=usage), _event("message_stop"))
+
+
+class AnthropicMessages(Dialect):
+    """The dialect; see `Dialect`."""
+
+    renders = MessageRendering
+
+    sign_of_life = event({"type": "ping"}, "ping")
+
+    def route(self, request: ServiceRequest) -> Route | None:
+        """See `Dialect`."""
+        path = request.path.rstrip("/")
+        if path.endswith("/v1/messages"):
+            return Route("generate")
+        if path.endswith("/v1/messages/count_tokens"):
+            return Route("count")
+        return None
+
+    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Dialect`. Tools that the provider runs itself, such as web search, are not offered to the model."""
+        system = message_text({"content": payload.get("system")})
+        messages: list[Message] = [{"role": "system", "content": system}] if system else []
+        for message in objects_in(payload.get("messages"), "messages", needed=True):
+            messages += _messages_of(message)
+        choice = payload.get("tool_choice") or {}
+        output = (payload.get("output_config") or {}).get("format") or payload.get("output_format") or {}
+        return {
+            "model": payload.get("model"),
+            "messages": messages,
+            "tools": [
+                {"type": "function", "function": {"name": tool.get("name"), "parameters": tool["input_schema"]}}
+                for tool in objects_in(payload.get("tools"), "tools")
+                if isinstance(tool.get("input_schema"), dict)
+            ],
+            "tool_choice": _chat_choice(choice),
+            "parallel_tool_calls": not choice.get("disable_parallel_tool_use"),
+            "response_format": format_of(output.get("schema")),
+            "stream": payload.get("stream"),
+            "max_tokens": payload.get("max_tokens"),
+        }
+
+    def information(self, route: Route, model: str, tokens: int) -> Any:
+        """See `Dialect`."""
+        return {"input_tokens": tokens}
+
+    def error(self, refusal: Refusal) -> Any:
+        """See `Dialect`."""
+        kind = _ERROR_TYPES.get(refusal.kind, "invalid_request_error")
+        return {"type": "error", "error": {"type": kind, "message": str(refusal)}}
+
+
+def _chat_choice(choice: Mapping[str, Any]) -> Any:
+    if choice.get("type") == "tool":
+        return {"type": "function", "function": {"name": choice.get("name")}}
+    return {"any": "required", "none": "none"}.get(str(choice.get("type")))
+
+
+def _messages_of(message: Mapping[str, Any]) -> list[Message]:
+    """Return a message as those of a chat: the results of tools are messages of their own there."""
+    content = message.get("content")
+    if isinstance(content, str):
+        return [{"role": message.get("role"), "content": content}]
+    blocks = objects_in(content, "messages")
+    results = [
+        {"role": "tool", "tool_call_id": block.get("tool_use_id"), "content": block.get("content") or ""}
+        for block in blocks
+        if block.get("type") == "tool_result"
+    ]
+    calls = [
+        called(block.get("id"), block.get("name"), block.get("input"))
+        for block in blocks
+        if block.get("type") == "tool_use"
+    ]
+    text = "".join(str(block.get("text", "")) for block in blocks if block.get("type") == "text")
+    return messages_of_one(message.get("role"), text, calls, results)
 
 
 def _event(kind: str, **fields: Any) -> bytes:

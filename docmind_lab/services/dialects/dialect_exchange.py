@@ -124,6 +124,9 @@ class Dialect(Protocol):
     sign_of_life: ClassVar[bytes] = SIGN_OF_LIFE
     """What its client skips between two events of a stream."""
 
+    renders: ClassVar[type[Rendering]]
+    """What writes its answers."""
+
     def route(self, request: ServiceRequest) -> Route | None:
         """Return what the path asks for; None for a path of another dialect."""
         ...
@@ -134,7 +137,7 @@ class Dialect(Protocol):
 
     def rendering(self, answer: Answer) -> Rendering:
         """Return the answer in this dialect."""
-        ...
+        return self.renders(answer)
 
     def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
         """Return the texts whose vectors are asked for. Raises: Refusal, naming the field."""
@@ -161,6 +164,19 @@ def messages_of_one(role: Any, text: str, calls: list[Message], results: list[Me
         return results
     message: Message = {"role": role, "content": text or None}
     return [*results, message | {"tool_calls": calls} if calls else message]
+
+
+def called(call_id: Any, name: Any, arguments: Any) -> Message:
+    """Return a call of a tool as a message of a chat has it. arguments: an object, or one as JSON already."""
+    text = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+    return {"id": call_id, "function": {"name": name, "arguments": text}}
+
+
+def format_of(schema: Any, *, is_json: bool = False) -> dict[str, Any] | None:
+    """Return the format that a chat asks of an answer: JSON under a schema, any JSON object, or none."""
+    if schema:
+        return {"type": "json_schema", "json_schema": {"schema": schema}}
+    return {"type": "json_object"} if is_json else None
 
 
 def compact(value: Any) -> str:

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from docmind_lab.services.dialects.dialect_exchange import (
-    Answer,
     Dialect,
     EmbeddingRequest,
     Message,
@@ -19,7 +18,9 @@ from docmind_lab.services.dialects.dialect_exchange import (
     Refusal,
     Rendering,
     Route,
+    called,
     event,
+    format_of,
     messages_of_one,
     objects_in,
     size_in,
@@ -42,141 +43,6 @@ _STATUS = {
     "server": "INTERNAL",
     "unavailable": "UNAVAILABLE",
 }
-
-
-class Gemini(Dialect):
-    """The dialect; see `Dialect`."""
-
-    # The official client reads a comment as a part of the answer.
-    sign_of_life = b"\n"
-
-    def route(self, request: ServiceRequest) -> Route | None:
-        """See `Dialect`. A stream is one of events, as the official client asks for it."""
-        method = _METHOD.search(request.path)
-        if method is None or method["method"] not in _OPERATIONS:
-            return None
-        return Route(_OPERATIONS[method["method"]], model=method["name"], variant=method["method"])
-
-    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Dialect`."""
-        system = _text_of(_either(payload, "systemInstruction") or {})
-        messages: list[Message] = [{"role": "system", "content": system}] if system else []
-        for content in objects_in(payload.get("contents"), "contents", needed=True):
-            messages += _messages_of(content)
-        config = _either(payload, "generationConfig") or {}
-        calling = _either(_either(payload, "toolConfig") or {}, "functionCallingConfig") or {}
-        allowed = _either(calling, "allowedFunctionNames") or ()
-        tools = [
-            {"type": "function", "function": {"name": each.get("name"), "parameters": _parameters_of(each)}}
-            for tool in objects_in(payload.get("tools"), "tools")
-            for each in objects_in(_either(tool, "functionDeclarations"), "tools")
-            if not allowed or each.get("name") in allowed
-        ]
-        return {
-            "model": route.model,
-            "messages": messages,
-            "tools": tools,
-            "tool_choice": {"ANY": "required", "NONE": "none"}.get(str(calling.get("mode", "")).upper()),
-            "response_format": _chat_format(config),
-            "stream": route.variant == STREAM,
-            "max_tokens": _either(config, "maxOutputTokens"),
-        }
-
-    def rendering(self, answer: Answer) -> GeminiRendering:
-        """See `Dialect`."""
-        return GeminiRendering(answer)
-
-    def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
-        """See `Dialect`."""
-        requests = [payload] if route.variant == "embedContent" else objects_in(payload.get("requests"), "requests")
-        texts = [_text_of(each.get("content") or {}) for each in requests]
-        if not texts:
-            raise Refusal(400, "'requests' must be a non-empty array of objects.", param="requests")
-        size = _either(requests[0], "outputDimensionality")
-        return EmbeddingRequest(tuple(texts), route.model, size_in(size, "outputDimensionality"))
-
-    def embeddings(
-        self, route: Route, payload: Mapping[str, Any], vectors: Sequence[Sequence[float]], tokens: int
-    ) -> Any:
-        """See `Dialect`."""
-        embeddings = [{"values": list(vector)} for vector in vectors]
-        return {"embedding": embeddings[0]} if route.variant == "embedContent" else {"embeddings": embeddings}
-
-    def information(self, route: Route, model: str, tokens: int) -> Any:
-        """See `Dialect`."""
-        return {"totalTokens": tokens}
-
-    def error(self, refusal: Refusal) -> Any:
-        """See `Dialect`."""
-        status = _STATUS.get(refusal.kind, "INVALID_ARGUMENT")
-        return {"error": {"code": refusal.status, "message": str(refusal), "status": status}}
-
-
-def _either(values: Mapping[str, Any], name: str) -> Any:
-    """Return a field by its JSON name, or by the name that it has in the protocol, which is taken too."""
-    snake = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
-    return values[name] if name in values else values.get(snake)
-
-
-def _chat_format(config: Mapping[str, Any]) -> dict[str, Any] | None:
-    schema = _either(config, "responseJsonSchema") or _either(config, "responseSchema")
-    if schema:
-        return {"type": "json_schema", "json_schema": {"schema": json_schema_of(schema)}}
-    is_json = _either(config, "responseMimeType") == "application/json"
-    return {"type": "json_object"} if is_json else None
-
-
-def _parameters_of(declaration: Mapping[str, Any]) -> dict[str, Any]:
-    schema = _either(declaration, "parametersJsonSchema") or declaration.get("parameters") or {}
-    return dict(json_schema_of(schema))
-
-
-def json_schema_of(schema: Any) -> Any:
-    """Return Gemini's schema as a JSON schema: its types are in capitals, and counts may be texts."""
-    if isinstance(schema, list):
-        return [json_schema_of(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    counts = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
-    result: dict[str, Any] = {}
-    for key, value in schema.items():
-        if key == "type" and isinstance(value, str):
-            result[key] = value.lower()
-        elif key in counts and isinstance(value, str) and value.isdigit():
-            result[key] = int(value)
-        else:
-            result[key] = json_schema_of(value)
-    return result
-
-
-def _text_of(content: Any) -> str:
-    if isinstance(content, str):
-        return content
-    return message_text({"content": content.get("parts")}) if isinstance(content, dict) else ""
-
-
-def _messages_of(content: Mapping[str, Any]) -> list[Message]:
-    """Return a content as messages of a chat: the responses of functions are messages of their own there."""
-    parts = objects_in(content.get("parts"), "contents")
-    calls, results = [], []
-    for part in parts:
-        call, response = _either(part, "functionCall"), _either(part, "functionResponse")
-        if isinstance(call, dict):
-            function = {"name": call.get("name"), "arguments": json.dumps(call.get("args") or {})}
-            calls.append({"id": call.get("id") or call.get("name"), "function": function})
-        if isinstance(response, dict):
-            call_id = response.get("id") or response.get("name")
-            result: Message = {"role": "tool", "tool_call_id": call_id, "content": _result_text(response)}
-            results.append(result)
-    role = "assistant" if content.get("role") == "model" else "user"
-    return messages_of_one(role, _text_of(content), calls, results)
-
-
-def _result_text(response: Mapping[str, Any]) -> str:
-    """Return what a function returned: a text under the only key, or all of it as JSON."""
-    value = response.get("response")
-    only = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
-    return only if isinstance(only, str) else json.dumps(value)
 
 
 class GeminiRendering(Rendering):
@@ -218,3 +84,129 @@ class GeminiRendering(Rendering):
     def closing(self) -> Sequence[bytes]:
         """See `Rendering`."""
         return (event(self._response([{"text": ""}])),)
+
+
+class Gemini(Dialect):
+    """The dialect; see `Dialect`."""
+
+    renders = GeminiRendering
+
+    # The official client reads a comment as a part of the answer.
+    sign_of_life = b"\n"
+
+    def route(self, request: ServiceRequest) -> Route | None:
+        """See `Dialect`. A stream is one of events, as the official client asks for it."""
+        method = _METHOD.search(request.path)
+        if method is None or method["method"] not in _OPERATIONS:
+            return None
+        return Route(_OPERATIONS[method["method"]], model=method["name"], variant=method["method"])
+
+    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Dialect`."""
+        system = _text_of(_either(payload, "systemInstruction") or {})
+        messages: list[Message] = [{"role": "system", "content": system}] if system else []
+        for content in objects_in(payload.get("contents"), "contents", needed=True):
+            messages += _messages_of(content)
+        config = _either(payload, "generationConfig") or {}
+        schema = _either(config, "responseJsonSchema") or _either(config, "responseSchema")
+        is_json = _either(config, "responseMimeType") == "application/json"
+        calling = _either(_either(payload, "toolConfig") or {}, "functionCallingConfig") or {}
+        allowed = _either(calling, "allowedFunctionNames") or ()
+        tools = [
+            {"type": "function", "function": {"name": each.get("name"), "parameters": _parameters_of(each)}}
+            for tool in objects_in(payload.get("tools"), "tools")
+            for each in objects_in(_either(tool, "functionDeclarations"), "tools")
+            if not allowed or each.get("name") in allowed
+        ]
+        return {
+            "model": route.model,
+            "messages": messages,
+            "tools": tools,
+            "tool_choice": {"ANY": "required", "NONE": "none"}.get(str(calling.get("mode", "")).upper()),
+            "response_format": format_of(json_schema_of(schema), is_json=is_json),
+            "stream": route.variant == STREAM,
+            "max_tokens": _either(config, "maxOutputTokens"),
+        }
+
+    def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
+        """See `Dialect`."""
+        requests = [payload] if route.variant == "embedContent" else objects_in(payload.get("requests"), "requests")
+        texts = [_text_of(each.get("content") or {}) for each in requests]
+        if not texts:
+            raise Refusal(400, "'requests' must be a non-empty array of objects.", param="requests")
+        size = _either(requests[0], "outputDimensionality")
+        return EmbeddingRequest(tuple(texts), route.model, size_in(size, "outputDimensionality"))
+
+    def embeddings(
+        self, route: Route, payload: Mapping[str, Any], vectors: Sequence[Sequence[float]], tokens: int
+    ) -> Any:
+        """See `Dialect`."""
+        embeddings = [{"values": list(vector)} for vector in vectors]
+        return {"embedding": embeddings[0]} if route.variant == "embedContent" else {"embeddings": embeddings}
+
+    def information(self, route: Route, model: str, tokens: int) -> Any:
+        """See `Dialect`."""
+        return {"totalTokens": tokens}
+
+    def error(self, refusal: Refusal) -> Any:
+        """See `Dialect`."""
+        status = _STATUS.get(refusal.kind, "INVALID_ARGUMENT")
+        return {"error": {"code": refusal.status, "message": str(refusal), "status": status}}
+
+
+def _either(values: Mapping[str, Any], name: str) -> Any:
+    """Return a field by its JSON name, or by the name that it has in the protocol, which is taken too."""
+    snake = re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+    return values[name] if name in values else values.get(snake)
+
+
+def _parameters_of(declaration: Mapping[str, Any]) -> dict[str, Any]:
+    schema = _either(declaration, "parametersJsonSchema") or declaration.get("parameters") or {}
+    return dict(json_schema_of(schema))
+
+
+def json_schema_of(schema: Any) -> Any:
+    """Return Gemini's schema as a JSON schema: its types are in capitals, and counts may be texts."""
+    if isinstance(schema, list):
+        return [json_schema_of(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    counts = ("minItems", "maxItems", "minLength", "maxLength", "minProperties", "maxProperties")
+    result: dict[str, Any] = {}
+    for key, value in schema.items():
+        if key == "type" and isinstance(value, str):
+            result[key] = value.lower()
+        elif key in counts and isinstance(value, str) and value.isdigit():
+            result[key] = int(value)
+        else:
+            result[key] = json_schema_of(value)
+    return result
+
+
+def _text_of(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    return message_text({"content": content.get("parts")}) if isinstance(content, dict) else ""
+
+
+def _messages_of(content: Mapping[str, Any]) -> list[Message]:
+    """Return a content as messages of a chat: the responses of functions are messages of their own there."""
+    parts = objects_in(content.get("parts"), "contents")
+    calls, results = [], []
+    for part in parts:
+        call, response = _either(part, "functionCall"), _either(part, "functionResponse")
+        if isinstance(call, dict):
+            calls.append(called(call.get("id") or call.get("name"), call.get("name"), call.get("args")))
+        if isinstance(response, dict):
+            call_id = response.get("id") or response.get("name")
+            result: Message = {"role": "tool", "tool_call_id": call_id, "content": _result_text(response)}
+            results.append(result)
+    role = "assistant" if content.get("role") == "model" else "user"
+    return messages_of_one(role, _text_of(content), calls, results)
+
+
+def _result_text(response: Mapping[str, Any]) -> str:
+    """Return what a function returned: a text under the only key, or all of it as JSON."""
+    value = response.get("response")
+    only = next(iter(value.values())) if isinstance(value, dict) and len(value) == 1 else value
+    return only if isinstance(only, str) else json.dumps(value)

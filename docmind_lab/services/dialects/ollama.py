@@ -6,19 +6,19 @@ GET  /api/tags
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from docmind_lab.services.dialects.dialect_exchange import (
     JSON_LINES,
-    Answer,
     Dialect,
     EmbeddingRequest,
     Refusal,
     Rendering,
     Route,
+    called,
     compact,
+    format_of,
     objects_in,
     size_in,
     texts_in,
@@ -41,93 +41,6 @@ _DETAILS = {
     "parameter_size": "",
     "quantization_level": "",
 }
-
-
-class Ollama(Dialect):
-    """The dialect; see `Dialect`."""
-
-    def route(self, request: ServiceRequest) -> Route | None:
-        """See `Dialect`."""
-        return PATHS.get(request.path.rstrip("/"))
-
-    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Dialect`. An answer is streamed unless the request says that it is not to be."""
-        shape = payload.get("format")
-        response_format: dict[str, Any] | None = None
-        if shape:
-            is_schema = isinstance(shape, dict)
-            response_format = {"type": "json_schema" if is_schema else "json_object", "json_schema": {"schema": shape}}
-        limit = (payload.get("options") or {}).get("num_predict")
-        return {
-            "model": payload.get("model"),
-            "messages": _messages(route, payload),
-            "tools": payload.get("tools"),
-            "response_format": response_format,
-            "stream": payload.get("stream") is not False,
-            # 0 and below: no limit.
-            "max_tokens": limit if isinstance(limit, int) and limit > 0 else None,
-        }
-
-    def rendering(self, answer: Answer) -> OllamaRendering:
-        """See `Dialect`."""
-        return OllamaRendering(answer)
-
-    def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
-        """See `Dialect`."""
-        size = size_in(payload.get("dimensions"), "dimensions")
-        return EmbeddingRequest(texts_in(payload.get("input"), "input"), str(payload.get("model") or ""), size)
-
-    def embeddings(
-        self, route: Route, payload: Mapping[str, Any], vectors: Sequence[Sequence[float]], tokens: int
-    ) -> Any:
-        """See `Dialect`."""
-        model, embeddings = payload.get("model"), [list(vector) for vector in vectors]
-        return {
-            "model": model,
-            "embeddings": embeddings,
-            "total_duration": 0,
-            "load_duration": 0,
-            "prompt_eval_count": tokens,
-        }
-
-    def information(self, route: Route, model: str, tokens: int) -> Any:
-        """See `Dialect`."""
-        capabilities = ["completion", "tools", "embedding"]
-        if route.operation == "describe":
-            about = {"modelfile": "", "parameters": "", "template": "", "details": _DETAILS}
-            return about | {"model_info": {"docmind.context_length": 131_072}, "capabilities": capabilities}
-        entry = {"name": model, "model": model, "size": 0, "digest": "", "details": _DETAILS, "modified_at": _MADE_AT}
-        return {"models": [entry]}
-
-    def error(self, refusal: Refusal) -> Any:
-        """See `Dialect`."""
-        return {"error": str(refusal)}
-
-
-def _messages(route: Route, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
-    if route.variant == "generate":
-        system = payload.get("system")
-        before = [{"role": "system", "content": system}] if system else []
-        return [*before, {"role": "user", "content": payload.get("prompt") or ""}]
-    messages = []
-    for message in objects_in(payload.get("messages"), "messages", needed=True):
-        calls = [
-            {"id": function.get("name"), "function": {"name": function.get("name"), "arguments": _arguments(function)}}
-            for call in objects_in(message.get("tool_calls"), "messages")
-            if isinstance(function := call.get("function"), dict)
-        ]
-        fields = {key: value for key, value in message.items() if key in ("role", "content", "name")}
-        if calls:
-            fields["tool_calls"] = calls
-        if message.get("role") == "tool":
-            fields["tool_call_id"] = message.get("tool_name") or message.get("tool_call_id")
-        messages.append(fields)
-    return messages
-
-
-def _arguments(function: Mapping[str, Any]) -> str:
-    arguments = function.get("arguments") or {}
-    return arguments if isinstance(arguments, str) else json.dumps(arguments)
 
 
 class OllamaRendering(Rendering):
@@ -175,6 +88,82 @@ class OllamaRendering(Rendering):
     def closing(self) -> Sequence[bytes]:
         """See `Rendering`."""
         return (_line(self._part("", is_last=True)),)
+
+
+class Ollama(Dialect):
+    """The dialect; see `Dialect`."""
+
+    renders = OllamaRendering
+
+    def route(self, request: ServiceRequest) -> Route | None:
+        """See `Dialect`."""
+        return PATHS.get(request.path.rstrip("/"))
+
+    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Dialect`. An answer is streamed unless the request says that it is not to be."""
+        shape = payload.get("format")
+        limit = (payload.get("options") or {}).get("num_predict")
+        return {
+            "model": payload.get("model"),
+            "messages": _messages(route, payload),
+            "tools": payload.get("tools"),
+            "response_format": format_of(shape if isinstance(shape, dict) else None, is_json=bool(shape)),
+            "stream": payload.get("stream") is not False,
+            # 0 and below: no limit.
+            "max_tokens": limit if isinstance(limit, int) and limit > 0 else None,
+        }
+
+    def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
+        """See `Dialect`."""
+        size = size_in(payload.get("dimensions"), "dimensions")
+        return EmbeddingRequest(texts_in(payload.get("input"), "input"), str(payload.get("model") or ""), size)
+
+    def embeddings(
+        self, route: Route, payload: Mapping[str, Any], vectors: Sequence[Sequence[float]], tokens: int
+    ) -> Any:
+        """See `Dialect`."""
+        model, embeddings = payload.get("model"), [list(vector) for vector in vectors]
+        return {
+            "model": model,
+            "embeddings": embeddings,
+            "total_duration": 0,
+            "load_duration": 0,
+            "prompt_eval_count": tokens,
+        }
+
+    def information(self, route: Route, model: str, tokens: int) -> Any:
+        """See `Dialect`."""
+        capabilities = ["completion", "tools", "embedding"]
+        if route.operation == "describe":
+            about = {"modelfile": "", "parameters": "", "template": "", "details": _DETAILS}
+            return about | {"model_info": {"docmind.context_length": 131_072}, "capabilities": capabilities}
+        entry = {"name": model, "model": model, "size": 0, "digest": "", "details": _DETAILS, "modified_at": _MADE_AT}
+        return {"models": [entry]}
+
+    def error(self, refusal: Refusal) -> Any:
+        """See `Dialect`."""
+        return {"error": str(refusal)}
+
+
+def _messages(route: Route, payload: Mapping[str, Any]) -> list[dict[str, Any]]:
+    if route.variant == "generate":
+        system = payload.get("system")
+        before = [{"role": "system", "content": system}] if system else []
+        return [*before, {"role": "user", "content": payload.get("prompt") or ""}]
+    messages = []
+    for message in objects_in(payload.get("messages"), "messages", needed=True):
+        calls = [
+            called(function.get("name"), function.get("name"), function.get("arguments"))
+            for call in objects_in(message.get("tool_calls"), "messages")
+            if isinstance(function := call.get("function"), dict)
+        ]
+        fields = {key: value for key, value in message.items() if key in ("role", "content", "name")}
+        if calls:
+            fields["tool_calls"] = calls
+        if message.get("role") == "tool":
+            fields["tool_call_id"] = message.get("tool_name") or message.get("tool_call_id")
+        messages.append(fields)
+    return messages
 
 
 def _line(payload: Any) -> bytes:

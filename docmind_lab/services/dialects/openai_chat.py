@@ -17,13 +17,13 @@ from typing import Any
 
 from docmind_lab.services.dialects.dialect_exchange import (
     CREATED,
-    Answer,
     Dialect,
     EmbeddingRequest,
     Refusal,
     Rendering,
     Route,
     event,
+    objects_in,
     size_in,
     texts_in,
 )
@@ -42,70 +42,6 @@ class OpenAIErrors(Dialect):
         """See `Dialect`."""
         kind = _ERROR_TYPES.get(refusal.kind, "invalid_request_error")
         return {"error": {"message": str(refusal), "type": kind, "param": refusal.param, "code": refusal.code}}
-
-
-class OpenAIChat(OpenAIErrors):
-    """The dialect; see `Dialect`."""
-
-    def route(self, request: ServiceRequest) -> Route | None:
-        """See `Dialect`."""
-        path = request.path.rstrip("/")
-        deployment = _DEPLOYMENT.search(path)
-        model = deployment["name"] if deployment else ""
-        if path.endswith("/chat/completions"):
-            return Route("generate", model=model)
-        if path.endswith("/embeddings"):
-            return Route("embed", model=model)
-        models = _MODELS.search(path)
-        if models is None:
-            return None
-        return Route("model" if models["name"] else "models", "GET", models["name"] or "")
-
-    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Dialect`."""
-        return dict(payload)
-
-    def rendering(self, answer: Answer) -> ChatRendering:
-        """See `Dialect`."""
-        return ChatRendering(answer)
-
-    def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
-        """See `Dialect`."""
-        if payload.get("encoding_format") not in (None, "float", "base64"):
-            raise Refusal(400, "'encoding_format' must be 'float' or 'base64'.", param="encoding_format")
-        texts = texts_in(payload.get("input"), "input")
-        model = payload.get("model") or route.model
-        return EmbeddingRequest(texts, str(model or ""), size_in(payload.get("dimensions"), "dimensions"))
-
-    def embeddings(
-        self, route: Route, payload: Mapping[str, Any], vectors: Sequence[Sequence[float]], tokens: int
-    ) -> Any:
-        """See `Dialect`. The official client asks for base64 by itself, and decodes it."""
-        is_packed = payload.get("encoding_format") == "base64"
-        data = [
-            {"object": "embedding", "index": index, "embedding": packed(vector) if is_packed else list(vector)}
-            for index, vector in enumerate(vectors)
-        ]
-        model = str(payload.get("model") or route.model)
-        return {
-            "object": "list",
-            "data": data,
-            "model": model,
-            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
-        }
-
-    def information(self, route: Route, model: str, tokens: int) -> Any:
-        """See `Dialect`."""
-        entry = {"id": route.model or model, "object": "model", "created": CREATED, "owned_by": "docmind_lab"}
-        return entry if route.operation == "model" else {"object": "list", "data": [entry]}
-
-
-def packed(vector: Sequence[float]) -> str:
-    """Return a vector as base64 of 32-bit floats, the first byte the lowest."""
-    floats = array.array("f", vector)
-    if sys.byteorder == "big":
-        floats.byteswap()
-    return base64.b64encode(floats.tobytes()).decode()
 
 
 class ChatRendering(Rendering):
@@ -186,3 +122,66 @@ class ChatRendering(Rendering):
         else:
             payload["choices"] = [{"index": 0, "delta": dict(delta), "finish_reason": finish_reason}]
         return event(payload)
+
+
+class OpenAIChat(OpenAIErrors):
+    """The dialect; see `Dialect`."""
+
+    renders = ChatRendering
+
+    def route(self, request: ServiceRequest) -> Route | None:
+        """See `Dialect`."""
+        path = request.path.rstrip("/")
+        deployment = _DEPLOYMENT.search(path)
+        model = deployment["name"] if deployment else ""
+        if path.endswith("/chat/completions"):
+            return Route("generate", model=model)
+        if path.endswith("/embeddings"):
+            return Route("embed", model=model)
+        models = _MODELS.search(path)
+        if models is None:
+            return None
+        return Route("model" if models["name"] else "models", "GET", models["name"] or "")
+
+    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Dialect`."""
+        objects_in(payload.get("messages"), "messages", needed=True)
+        return dict(payload)
+
+    def embedding_request(self, route: Route, payload: Mapping[str, Any]) -> EmbeddingRequest:
+        """See `Dialect`."""
+        if payload.get("encoding_format") not in (None, "float", "base64"):
+            raise Refusal(400, "'encoding_format' must be 'float' or 'base64'.", param="encoding_format")
+        texts = texts_in(payload.get("input"), "input")
+        model = payload.get("model") or route.model
+        return EmbeddingRequest(texts, str(model or ""), size_in(payload.get("dimensions"), "dimensions"))
+
+    def embeddings(
+        self, route: Route, payload: Mapping[str, Any], vectors: Sequence[Sequence[float]], tokens: int
+    ) -> Any:
+        """See `Dialect`. The official client asks for base64 by itself, and decodes it."""
+        is_packed = payload.get("encoding_format") == "base64"
+        data = [
+            {"object": "embedding", "index": index, "embedding": packed(vector) if is_packed else list(vector)}
+            for index, vector in enumerate(vectors)
+        ]
+        model = str(payload.get("model") or route.model)
+        return {
+            "object": "list",
+            "data": data,
+            "model": model,
+            "usage": {"prompt_tokens": tokens, "total_tokens": tokens},
+        }
+
+    def information(self, route: Route, model: str, tokens: int) -> Any:
+        """See `Dialect`."""
+        entry = {"id": route.model or model, "object": "model", "created": CREATED, "owned_by": "docmind_lab"}
+        return entry if route.operation == "model" else {"object": "list", "data": [entry]}
+
+
+def packed(vector: Sequence[float]) -> str:
+    """Return a vector as base64 of 32-bit floats, the first byte the lowest."""
+    floats = array.array("f", vector)
+    if sys.byteorder == "big":
+        floats.byteswap()
+    return base64.b64encode(floats.tobytes()).decode()

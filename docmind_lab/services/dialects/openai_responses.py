@@ -18,7 +18,9 @@ from docmind_lab.services.dialects.dialect_exchange import (
     Refusal,
     Rendering,
     Route,
+    called,
     event,
+    format_of,
     objects_in,
 )
 from docmind_lab.services.dialects.openai_chat import OpenAIErrors
@@ -26,95 +28,6 @@ from docmind_lab.services.plan import ServiceRequest
 from docmind_lab.services.scripted_model.tokens import pieces_of
 
 REMEMBERED_RESPONSES: Final = 10_000
-
-
-class OpenAIResponses(OpenAIErrors):
-    """The dialect; see `Dialect`."""
-
-    def __init__(self) -> None:
-        self._conversations: dict[str, list[Message]] = {}
-
-    def route(self, request: ServiceRequest) -> Route | None:
-        """See `Dialect`."""
-        return Route("generate") if request.path.rstrip("/").endswith("/responses") else None
-
-    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
-        """See `Dialect`. Tools that the provider runs itself, such as web search, are not offered to the model."""
-        text_format = (payload.get("text") or {}).get("format") or {}
-        instructions = payload.get("instructions")
-        system = [{"role": "system", "content": instructions}] if isinstance(instructions, str) else []
-        tools = objects_in(payload.get("tools"), "tools")
-        chosen = payload.get("tool_choice")
-        if isinstance(chosen, dict) and chosen.get("type") == "allowed_tools":
-            names = {each.get("name") for each in objects_in(chosen.get("tools"), "tool_choice")}
-            tools = [tool for tool in tools if tool.get("name") in names]
-            chosen = chosen.get("mode")
-        elif isinstance(chosen, dict):
-            chosen = {"type": "function", "function": {"name": chosen.get("name")}}
-        return {
-            "model": payload.get("model"),
-            "messages": [*system, *self._messages(payload)],
-            "tools": [
-                {"type": "function", "function": {key: value for key, value in tool.items() if key != "type"}}
-                for tool in tools
-                if tool.get("type", "function") == "function"
-            ],
-            "tool_choice": chosen,
-            "parallel_tool_calls": payload.get("parallel_tool_calls"),
-            "response_format": _chat_format(text_format),
-            "stream": payload.get("stream"),
-            "max_completion_tokens": payload.get("max_output_tokens"),
-        }
-
-    def _messages(self, payload: Mapping[str, Any]) -> list[Message]:
-        before: list[Message] = []
-        if previous := payload.get("previous_response_id"):
-            if previous not in self._conversations:
-                message = f"Previous response with id '{previous}' not found."
-                raise Refusal(400, message, param="previous_response_id", code="previous_response_not_found")
-            before = self._conversations[previous]
-        items = payload.get("input")
-        if isinstance(items, str):
-            return [*before, {"role": "user", "content": items}]
-        return [*before, *_messages_of(objects_in(items, "input", needed=True))]
-
-    def rendering(self, answer: Answer) -> ResponseRendering:
-        """See `Dialect`."""
-        rendering = ResponseRendering(answer)
-        self._conversations[rendering.id] = [
-            *self._messages(answer.payload),
-            *_messages_of([item for item in rendering.items() if item]),
-        ]
-        while len(self._conversations) > REMEMBERED_RESPONSES:
-            del self._conversations[next(iter(self._conversations))]
-        return rendering
-
-
-def _chat_format(text_format: Mapping[str, Any]) -> dict[str, Any] | None:
-    if text_format.get("type") != "json_schema":
-        return {"type": "json_object"} if text_format.get("type") == "json_object" else None
-    return {"type": "json_schema", "json_schema": dict(text_format)}
-
-
-def _messages_of(items: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """Return items as chat messages; those of no such kind, such as reasoning, are left out."""
-    messages: list[Message] = []
-    for item in items:
-        kind = item.get("type", "message")
-        if kind == "message":
-            messages.append({"role": item.get("role"), "content": item.get("content")})
-            if isinstance(item.get("name"), str):
-                messages[-1]["name"] = item["name"]
-        elif kind == "function_call":
-            call = {"id": item.get("call_id"), "function": {key: item.get(key) for key in ("name", "arguments")}}
-            if not messages or messages[-1]["role"] != "assistant":
-                messages.append({"role": "assistant", "content": None})
-            messages[-1].setdefault("tool_calls", []).append(call)
-        elif kind == "function_call_output":
-            messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")})
-    if not messages:
-        raise Refusal(400, "'input' must hold a message, or the output of a function call.", param="input")
-    return messages
 
 
 @dataclass(frozen=True)
@@ -257,3 +170,88 @@ class ResponseRendering(Rendering):
     def _event(self, kind: str, **fields: Any) -> bytes:
         name = f"response.{kind}"
         return event({"type": name, "sequence_number": next(self._numbers), **fields}, name)
+
+
+class OpenAIResponses(OpenAIErrors):
+    """The dialect; see `Dialect`."""
+
+    renders = ResponseRendering
+
+    def __init__(self) -> None:
+        self._conversations: dict[str, list[Message]] = {}
+
+    def route(self, request: ServiceRequest) -> Route | None:
+        """See `Dialect`."""
+        return Route("generate") if request.path.rstrip("/").endswith("/responses") else None
+
+    def chat(self, route: Route, payload: Mapping[str, Any]) -> dict[str, Any]:
+        """See `Dialect`. Tools that the provider runs itself, such as web search, are not offered to the model."""
+        text_format = (payload.get("text") or {}).get("format") or {}
+        instructions = payload.get("instructions")
+        system = [{"role": "system", "content": instructions}] if isinstance(instructions, str) else []
+        tools = objects_in(payload.get("tools"), "tools")
+        chosen = payload.get("tool_choice")
+        if isinstance(chosen, dict) and chosen.get("type") == "allowed_tools":
+            names = {each.get("name") for each in objects_in(chosen.get("tools"), "tool_choice")}
+            tools = [tool for tool in tools if tool.get("name") in names]
+            chosen = chosen.get("mode")
+        elif isinstance(chosen, dict):
+            chosen = {"type": "function", "function": {"name": chosen.get("name")}}
+        return {
+            "model": payload.get("model"),
+            "messages": [*system, *self._messages(payload)],
+            "tools": [
+                {"type": "function", "function": {key: value for key, value in tool.items() if key != "type"}}
+                for tool in tools
+                if tool.get("type", "function") == "function"
+            ],
+            "tool_choice": chosen,
+            "parallel_tool_calls": payload.get("parallel_tool_calls"),
+            "response_format": format_of(text_format.get("schema"), is_json=text_format.get("type") == "json_object"),
+            "stream": payload.get("stream"),
+            "max_completion_tokens": payload.get("max_output_tokens"),
+        }
+
+    def _messages(self, payload: Mapping[str, Any]) -> list[Message]:
+        before: list[Message] = []
+        if previous := payload.get("previous_response_id"):
+            if previous not in self._conversations:
+                message = f"Previous response with id '{previous}' not found."
+                raise Refusal(400, message, param="previous_response_id", code="previous_response_not_found")
+            before = self._conversations[previous]
+        items = payload.get("input")
+        if isinstance(items, str):
+            return [*before, {"role": "user", "content": items}]
+        return [*before, *_messages_of(objects_in(items, "input", needed=True))]
+
+    def rendering(self, answer: Answer) -> ResponseRendering:
+        """See `Dialect`."""
+        rendering = ResponseRendering(answer)
+        self._conversations[rendering.id] = [
+            *self._messages(answer.payload),
+            *_messages_of([item for item in rendering.items() if item]),
+        ]
+        while len(self._conversations) > REMEMBERED_RESPONSES:
+            del self._conversations[next(iter(self._conversations))]
+        return rendering
+
+
+def _messages_of(items: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """Return items as chat messages; those of no such kind, such as reasoning, are left out."""
+    messages: list[Message] = []
+    for item in items:
+        kind = item.get("type", "message")
+        if kind == "message":
+            messages.append({"role": item.get("role"), "content": item.get("content")})
+            if isinstance(item.get("name"), str):
+                messages[-1]["name"] = item["name"]
+        elif kind == "function_call":
+            call = called(item.get("call_id"), item.get("name"), item.get("arguments"))
+            if not messages or messages[-1]["role"] != "assistant":
+                messages.append({"role": "assistant", "content": None})
+            messages[-1].setdefault("tool_calls", []).append(call)
+        elif kind == "function_call_output":
+            messages.append({"role": "tool", "tool_call_id": item.get("call_id"), "content": item.get("output")})
+    if not messages:
+        raise Refusal(400, "'input' must hold a message, or the output of a function call.", param="input")
+    return messages

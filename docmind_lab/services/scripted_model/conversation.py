@@ -48,7 +48,7 @@ def message_text(message: Mapping[str, Any]) -> str:
     return ""
 
 
-def parse_json(text: str) -> Any:
+def parse_json(text: str | bytes) -> Any:
     """Return what a text is in JSON; None if it is none."""
     try:
         return json.loads(text)

@@ -40,14 +40,16 @@ MAX_SENTENCE_CHARACTERS = 500
 MIN_SHARED_WORDS = 2
 
 
-@lru_cache(maxsize=20_000)
-def _stem(word: str) -> str:
+@lru_cache(maxsize=2**15)  # Stemming is most of the cost of an index, and words repeat.
+def stem(word: str) -> str:
+    """Return the stem of an English word."""
+    # A stemmer keeps the word it works on in itself: one that is shared would let two threads corrupt each other's.
     return str(snowballstemmer.stemmer("english").stemWord(word))
 
 
 def content_words(text: str) -> list[str]:
     """Return the stems of the words that carry meaning, in order."""
-    return [_stem(word) for word in (w.lower() for w in _WORD.findall(text)) if word not in _STOP_WORDS]
+    return [stem(word) for word in (w.lower() for w in _WORD.findall(text)) if word not in _STOP_WORDS]
 
 
 def sentences(text: str) -> list[str]:

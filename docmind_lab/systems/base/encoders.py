@@ -11,7 +11,6 @@ every process. Neither downloads a model, and neither changes after it was fitte
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -20,13 +19,13 @@ from typing import ClassVar
 
 import bm25s
 import numpy as np
-import snowballstemmer
 from numpy.typing import NDArray
 from qdrant_client.models import SparseVector
 from scipy.sparse import csr_array
 from scipy.sparse.linalg import svds
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.services.scripted_model.extraction import stem
 
 MAXIMUM_DIMENSION = 96
 """Of the LSA space: past about a hundred, a few hundred short passages add noise, and a query costs more."""
@@ -46,13 +45,7 @@ def tokenise(text: str) -> list[str]:
 
 
 def _stem_all(words: Sequence[str]) -> list[str]:
-    return [_stem(word) for word in words]
-
-
-@functools.lru_cache(maxsize=2**15)  # Stemming is most of the cost of an index, and words repeat.
-def _stem(word: str) -> str:
-    # A stemmer keeps the word it works on in itself: one that is shared would let two threads corrupt each other's.
-    return str(snowballstemmer.stemmer("english").stemWord(word))
+    return [stem(word) for word in words]
 
 
 def token_id(token: str) -> int:

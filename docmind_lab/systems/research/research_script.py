@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from docmind_lab.services.hosts import add_roles
-from docmind_lab.services.scripted_model.conversation import Conversation, Document, Reply
+from docmind_lab.services.scripted_model.conversation import Conversation, Document, Reply, parse_json
 from docmind_lab.services.scripted_model.extraction import (
     NOT_FOUND,
     content_words,
@@ -41,10 +41,7 @@ _LITTLE = 0.2
 
 def _user_json(conversation: Conversation) -> dict[str, Any]:
     """Parse the JSON object in the user's message; return an empty one for anything else."""
-    try:
-        request = json.loads(conversation.question)
-    except (ValueError, RecursionError):
-        return {}
+    request = parse_json(conversation.question)
     return request if isinstance(request, dict) else {}
 
 

@@ -110,12 +110,6 @@ def test_an_agent_that_can_hand_over_does_its_own_work_first() -> None:
     assert names_of(reply(called("search"), result("36"), tools=tools)) == ["transfer_to_flights"]
 
 
-def test_a_prompt_that_mentions_a_role_of_the_lab_is_no_reason_not_to_call_tools() -> None:
-    messages = [{"role": "system", "content": "You do validation and retrieval."}, {"role": "user", "content": "Why?"}]
-    said = reply_to(Conversation.from_request({"messages": messages, "tools": [SEARCH]}))
-    assert names_of(said) == ["search"]
-
-
 # ---- protocols in words
 
 REACT = """Answer the following questions as best you can. You have access to the following tools:
