@@ -158,6 +158,13 @@ def test_the_test_of_a_finding_answers_the_interrupts_before_it(is_general: bool
         repeat(report)
 
 
+def test_the_test_of_a_finding_calls_an_agent_as_it_was_called() -> None:
+    system = dl.agent("planted.py:charging_agent", [{"question": "17", "currency": "EUR"}])
+    report = crash_test(system, alternatives="kill", world=dl.World(endpoints="crash_services.toml"), workers=1)
+    with pytest.raises(AssertionError, match="charges is done twice"):
+        repeat(report)
+
+
 def test_cut_at_repeats_one_cut_and_passes_on_a_corrected_graph() -> None:
     services, given = "crash_services.toml", {"order": "17"}
     with pytest.raises(AssertionError, match=r"charges is done twice[\s\S]*the deadline"):

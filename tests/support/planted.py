@@ -70,6 +70,11 @@ def charge_after_an_answer() -> Any:
     return chain(Order, ask=ask, pay=pay).compile()
 
 
+def charging_agent(order: str, *, currency: str) -> str:
+    """The same payment by an agent that is no graph."""
+    return paid(order, {"Currency": currency})
+
+
 @twins("effects", {"order": "17"})
 def effect_lost(is_safe: bool) -> Any:
     """A payment noted as made before it is, and so left out by the resumed run. Mended: it is noted afterwards."""

@@ -18,6 +18,7 @@ from docmind_lab.experiments.crash_test.observation import FIRST, RESUMED, Obser
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.findings.finding import Block, Code, Finding, MakesFinding, after_interrupt
 from docmind_lab.systems.own.inputs import BOXED
+from docmind_lab.systems.own.references import AGENT_PREFIX
 from docmind_lab.systems.own.run_settings import RunSettings
 
 # Lines of a timeline before and after the cut.
@@ -50,7 +51,9 @@ class Violation(MakesFinding):
     def pytest_function(self, graph: str, seed: int, options: Mapping[str, Any]) -> str:
         """Return a test that repeats the violation, and fails while it is there. options: of `cut_at`, by name."""
         name = re.sub(r"\W+", "_", f"{self.invariant}_{self.what}".lower()).strip("_")[:70].strip("_")
-        trial = self.trial
+        trial, given = self.trial, plain_input(self.graph_input)
+        if graph.startswith(AGENT_PREFIX):
+            given = {"question": given["question"], **given["keywords"]}
         besides = {key: value for key, value in vars(self.settings).items() if value}
         rest = "".join(f", {key}={value!r}" for key, value in {**options, **besides}.items())
         return (
@@ -59,7 +62,7 @@ class Violation(MakesFinding):
             '@pytest.mark.parametrize(("alternative", "at_s", "seed"), '
             f"[({trial.alternative!r}, {trial.decision_timeout_s!r}, {seed})])\n"
             f"def test_{name}(alternative, at_s, seed):\n"
-            f"    graph_input = {plain_input(self.graph_input)!r}\n"
+            f"    graph_input = {given!r}\n"
             f"    cut_at({graph!r}, graph_input, alternative, at_s, seed=seed{rest})\n"
         )
 
