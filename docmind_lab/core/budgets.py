@@ -11,8 +11,10 @@ under way may exceed the limit, and several at once by no more than they use.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
@@ -281,15 +283,8 @@ def current_meter() -> Meter | None:
     return meter
 
 
-class metering(in_force_scope):  # noqa: N801 - used as the functions beside it are
+@contextlib.contextmanager
+def metering(meter: Meter) -> Iterator[Meter]:
     """Put a meter in force during a block, and in threads and tasks started with its context."""
-
-    __slots__ = ("_meter",)
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-
-    def __enter__(self) -> Meter:  # type: ignore[override]
-        super().__init__(in_force()._replace(meter=self._meter))
-        super().__enter__()
-        return self._meter
+    with in_force_scope(meter=meter):
+        yield meter

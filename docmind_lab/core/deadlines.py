@@ -300,15 +300,18 @@ def in_force() -> InForce:
 
 
 class in_force_scope:  # noqa: N801 - used as the functions beside it are
-    """Put something in force during a block. Entered for every read of an observed request, so it is no generator."""
+    """Put something in force during a block, by the names of `InForce`.
 
-    __slots__ = ("_entry", "_token")
+    Entered for every read of an observed request, so it is no generator.
+    """
 
-    def __init__(self, entry: InForce) -> None:
-        self._entry = entry
+    __slots__ = ("_changes", "_token")
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = changes
 
     def __enter__(self) -> None:
-        self._token = _in_force.set(self._entry)
+        self._token = _in_force.set(_in_force.get()._replace(**self._changes))
 
     def __exit__(self, *exc_info: object) -> None:
         _in_force.reset(self._token)
@@ -349,16 +352,9 @@ def nearer(inner: Deadline | None, outer: Deadline | None) -> Deadline | None:
     return outer if inner is None or (outer is not None and outer.at_s < inner.at_s) else inner
 
 
-class policy_scope(in_force_scope):  # noqa: N801 - used as the functions beside it are
+def policy_scope(policy: PropagationPolicy, run: Deadline | None = None) -> in_force_scope:
     """Apply propagated deadlines by a policy during a block.
 
     run: the deadline of the whole run, whose start and limit a deadline read from a state has.
     """
-
-    __slots__ = ("_policy", "_run")
-
-    def __init__(self, policy: PropagationPolicy, run: Deadline | None = None) -> None:
-        self._policy, self._run = policy, run
-
-    def __enter__(self) -> None:
-        self._token = _in_force.set(_in_force.get()._replace(policy=self._policy, run=self._run))
+    return in_force_scope(policy=policy, run=run)

@@ -24,6 +24,7 @@ from docmind_lab.alternatives.base import (
     Alternative,
     FreeState,
     Outcome,
+    RunLog,
     RunProgress,
     options_json,
 )
@@ -39,33 +40,16 @@ from docmind_lab.alternatives.enforcement.result import (
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, CallerLeft
 from docmind_lab.core.holds import Hold
+from docmind_lab.core.levels import TIMEOUT_REASONS
 
 # How an alternative says that it, and not the graph, has ended the run.
-_CUT_REASONS = frozenset(
-    {
-        "deadline",
-        "budget_refused",
-        "cancelled",
-        "caller_left",
-        "hard_timeout",
-        "stop_flag",
-        "node_timeout",
-        "step_timeout",
-        "left_behind",
-    }
-)
+_CUT_REASONS = frozenset({*TIMEOUT_REASONS, CallerLeft.stop_reason})
 # The modes that a call needs for itself: those of the alternatives, and which nodes are at work.
 _OWN_MODES = (*STREAM_MODES, "tasks")
 
 
-class SilentLog:
+class SilentLog(RunLog):
     """A `RunLog` that keeps nothing."""
-
-    def event(self, name: str, role: str = "", *, at: float | None = None, **detail: Any) -> None:
-        """Do nothing."""
-
-    def share_thread(self) -> None:
-        """Do nothing."""
 
     def work(self, label: str) -> contextlib.AbstractContextManager[None]:
         """Return a block in which nothing is noted."""
