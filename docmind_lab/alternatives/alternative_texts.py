@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
@@ -64,18 +64,19 @@ def and_policies(alternative: Alternative, **policies: Any) -> Alternative:
     return with_policies(alternative, dataclasses.replace(own, **changes)) if changes else alternative
 
 
-def require_no_roles(alternative: Alternative) -> None:
-    """Return if a user's graph can have the alternative, whose calls do not go through the lab's own roles.
+def require_no_roles(alternatives: Iterable[Alternative]) -> None:
+    """Return if a user's graph can have the alternatives, whose calls do not go through the lab's own roles.
 
     Raises: ConfigurationError naming the policies that need those.
     """
-    policy = getattr(alternative, "policy", None)
-    text = "" if policy is None else dataclasses.replace(policy.policies, limits=None, wrap_up=None).text
-    if text:
-        raise ConfigurationError(
-            f"{alternative.name}+{text}: these policies are for the model calls of the lab's own roles, and none of a "
-            "graph of your own goes through them; leave them out"
-        )
+    for alternative in alternatives:
+        policy = getattr(alternative, "policy", None)
+        text = "" if policy is None else dataclasses.replace(policy.policies, limits=None, wrap_up=None).text
+        if text:
+            raise ConfigurationError(
+                f"{alternative.name}+{text}: these policies are for the model calls of the lab's own roles, and none "
+                "of a graph of your own goes through them; leave them out"
+            )
 
 
 def _parse_item(text: str) -> Alternative:

@@ -24,7 +24,6 @@ from docmind_lab.alternatives.base import (
     Alternative,
     FreeState,
     Outcome,
-    RunLog,
     RunProgress,
     options_json,
 )
@@ -48,8 +47,14 @@ _CUT_REASONS = frozenset({*TIMEOUT_REASONS, CallerLeft.stop_reason})
 _OWN_MODES = (*STREAM_MODES, "tasks")
 
 
-class SilentLog(RunLog):
+class SilentLog:
     """A `RunLog` that keeps nothing."""
+
+    def event(self, name: str, role: str = "", *, at: float | None = None, **detail: Any) -> None:
+        """Do nothing."""
+
+    def share_thread(self) -> None:
+        """Do nothing."""
 
     def work(self, label: str) -> contextlib.AbstractContextManager[None]:
         """Return a block in which nothing is noted."""

@@ -434,7 +434,7 @@ def enforce(
     if limits == Limits():
         raise ConfigurationError("limits has no limit; name one, such as dl.Limits(first_token_s=8, idle_s=5)")
     enforcing = and_policies(chosen[0], limits=limits, wrap_up=wrap_up)
-    require_no_roles(enforcing)
+    require_no_roles([enforcing])
     install_lazily()
     seconds = require_seconds("decision_timeout_s", decision_timeout_s)
     if wrap_up is not None and wrap_up.reserve_s >= seconds:
