@@ -15,6 +15,7 @@ from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.alternative_catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import DEFAULT_POLICY, PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.numbers import require_count
 from docmind_lab.core.time_policies import TimePolicies
 
 
@@ -33,8 +34,7 @@ def parse_alternatives(
         items = [part.strip() for part in chosen.split(",") if part.strip()] if isinstance(chosen, str) else chosen
     arms = [_with_retries(_parse_item(item), budgeted_retries) if isinstance(item, str) else item for item in items]
     if retries is not None:
-        if retries < 0:
-            raise ConfigurationError(f"retries must be 0 or more, not {retries}")
+        require_count("retries", retries, 0)
         arms = [_with_retries(alternative, retries) for alternative in arms]
     if len(set(arms)) < len(arms):
         raise ConfigurationError("an alternative is named twice; name each once")

@@ -19,6 +19,7 @@ from langgraph.checkpoint.base import BaseCheckpointSaver
 from docmind_lab.alternatives.alternative_texts import parse_alternatives, require_no_roles
 from docmind_lab.core.errors import ConfigurationError, GraphError, SimulationStalled
 from docmind_lab.core.keywords import answers_wrong_names
+from docmind_lab.core.numbers import require_count
 from docmind_lab.core.progress import Interrupted, Progress, shows_progress
 from docmind_lab.experiments.batch.cell_run import compute_cells
 from docmind_lab.experiments.batch.cells import ONE_AT_A_TIME, CellResult
@@ -160,8 +161,8 @@ def crash_test(
         GraphError: The graph fails without any deadline.
         KeyboardInterrupt: It was interrupted before any trial was finished.
     """
-    if runs is not None and runs < 1:
-        raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
+    if runs is not None:
+        require_count("runs", runs, remedy="leave it out for every cut point")
     examined = Examined.of(system, world)
     subject = Subject.of(examined, seed, checkpointer=checkpointer, durability=durability)
     names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only)

@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, get_args
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.numbers import require_count
 from docmind_lab.core.progress import Progress
 from docmind_lab.core.server_behaviour import WorkEnds
 from docmind_lab.core.text import markdown_table
@@ -86,8 +87,7 @@ def probe_mcp(
     """
     if WORK not in json.dumps(dict(arguments)):
         raise ConfigurationError(f"arguments must hold {WORK}, the address that the tool is to ask: got {arguments}")
-    if repeats < 1:
-        raise ConfigurationError(f"repeats must be 1 or more, not {repeats}")
+    require_count("repeats", repeats)
     ways = [(way, repeat) for way in get_args(GivingUp) for repeat in range(1, repeats + 1)]
     trials = []
     with _served_work() as (address, log):

@@ -12,9 +12,8 @@ from typing import Any, Literal
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.alternative_texts import parse_alternatives, require_no_roles
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.randomness import require_share
+from docmind_lab.core.numbers import require_seconds, require_share
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.comparison import Comparison
 from docmind_lab.experiments.comparison.own_graph import faults_in
