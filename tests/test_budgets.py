@@ -45,7 +45,7 @@ PRICE = Price(1.0, 4.0)
         ({"calls": True}, "budget.calls must be a whole number"),
         ({"calls": -1}, "budget.calls must be a whole number from 1 up, not -1; try 12"),
         ({"cost": math.nan, "price": PRICE}, "budget.cost must be a finite number"),
-        ({"cost": 0, "price": PRICE}, "budget.cost must be above 0; leave it out for no limit"),
+        ({"cost": 0, "price": PRICE}, "budget.cost must be a finite number above 0, not 0; try 0.02, or leave it out"),
         ({"cost": 0.1}, "budget.cost needs a price above 0: give price=Price("),
         ({"cost": 0.1, "price": Price(0, 0)}, "budget.cost needs a price above 0"),
         ({"price": 0.15}, "budget.price must be a Price"),

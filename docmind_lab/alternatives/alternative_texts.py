@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import pkgutil
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from docmind_lab.alternatives import ALTERNATIVES, Alternative
@@ -15,6 +15,7 @@ from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.alternative_catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.deadlines import DEFAULT_POLICY, PropagationPolicy
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.numbers import require_count
 from docmind_lab.core.time_policies import TimePolicies
 
 
@@ -33,8 +34,7 @@ def parse_alternatives(
         items = [part.strip() for part in chosen.split(",") if part.strip()] if isinstance(chosen, str) else chosen
     arms = [_with_retries(_parse_item(item), budgeted_retries) if isinstance(item, str) else item for item in items]
     if retries is not None:
-        if retries < 0:
-            raise ConfigurationError(f"retries must be 0 or more, not {retries}")
+        require_count("retries", retries, 0)
         arms = [_with_retries(alternative, retries) for alternative in arms]
     if len(set(arms)) < len(arms):
         raise ConfigurationError("an alternative is named twice; name each once")
@@ -64,18 +64,19 @@ def and_policies(alternative: Alternative, **policies: Any) -> Alternative:
     return with_policies(alternative, dataclasses.replace(own, **changes)) if changes else alternative
 
 
-def require_no_roles(alternative: Alternative) -> None:
-    """Return if a user's graph can have the alternative, whose calls do not go through the lab's own roles.
+def require_no_roles(alternatives: Iterable[Alternative]) -> None:
+    """Return if a user's graph can have the alternatives, whose calls do not go through the lab's own roles.
 
     Raises: ConfigurationError naming the policies that need those.
     """
-    policy = getattr(alternative, "policy", None)
-    text = "" if policy is None else dataclasses.replace(policy.policies, limits=None, wrap_up=None).text
-    if text:
-        raise ConfigurationError(
-            f"{alternative.name}+{text}: these policies are for the model calls of the lab's own roles, and none of a "
-            "graph of your own goes through them; leave them out"
-        )
+    for alternative in alternatives:
+        policy = getattr(alternative, "policy", None)
+        text = "" if policy is None else dataclasses.replace(policy.policies, limits=None, wrap_up=None).text
+        if text:
+            raise ConfigurationError(
+                f"{alternative.name}+{text}: these policies are for the model calls of the lab's own roles, and none "
+                "of a graph of your own goes through them; leave them out"
+            )
 
 
 def _parse_item(text: str) -> Alternative:

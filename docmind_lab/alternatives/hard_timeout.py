@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -24,7 +23,7 @@ from docmind_lab.alternatives.base import (
 )
 from docmind_lab.alternatives.propagation import Propagation
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy
-from docmind_lab.core.sync_async import Steps, afinish, finish
+from docmind_lab.core.sync_async import Steps, afinish, finish, in_daemon_thread
 
 _REASON = "hard_timeout"
 _left_behind: set[asyncio.Task[Outcome]] = set()
@@ -71,11 +70,11 @@ class HardTimeout(Propagation):
 
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph in a thread and wait for it until the deadline."""
-        progress, control, context = RunProgress.of(runnable), RunControl(), contextvars.copy_context()
+        progress, control = RunProgress.of(runnable), RunControl()
         work = self._stream(runnable, inputs, deadline, progress, control=control)
         wait = self._with_pool if self.naive else self._with_thread
         try:
-            return wait(context, lambda: finish(_do_work(recorder, progress, work)), deadline)
+            return wait(lambda: finish(_do_work(recorder, progress, work)), deadline)
         except FutureTimeoutError:
             return self._leave(progress, control, recorder)
 
@@ -101,18 +100,10 @@ class HardTimeout(Propagation):
             control.request_drain(_REASON)
         return progress.early_outcome(_REASON) if self.streamed else Outcome("timed_out", stop_reason=_REASON)
 
-    def _with_thread(self, context: contextvars.Context, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
-        future: Future[Outcome] = Future()
+    def _with_thread(self, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
+        return in_daemon_thread(answer, "docmind-hard-timeout").result(timeout=max(0.0, deadline.remaining()))
 
-        def work() -> None:
-            try:
-                future.set_result(context.run(answer))
-            except BaseException as error:  # noqa: BLE001 - handed to the caller, as a pool would
-                future.set_exception(error)
-
-        threading.Thread(target=work, name="docmind-hard-timeout", daemon=True).start()
-        return future.result(timeout=max(0.0, deadline.remaining()))
-
-    def _with_pool(self, context: contextvars.Context, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
+    def _with_pool(self, answer: Callable[[], Outcome], deadline: Deadline) -> Outcome:
+        context = contextvars.copy_context()
         with ThreadPoolExecutor(max_workers=1, thread_name_prefix="docmind-naive-timeout") as pool:
             return pool.submit(context.run, answer).result(timeout=max(0.0, deadline.remaining()))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from langchain_core.messages import ToolMessage
@@ -64,20 +64,14 @@ def _run_held(run: Operation, tool: BaseTool, call_id: str | None) -> Steps[Any]
     return output
 
 
-def _wrap_run(previous: Any) -> Any:
+def _wrap_run(drive: Callable[[Steps[Any]], Any], previous: Any) -> Any:
+    """Return a tool's `run` or `arun` that is held. drive: `finish`, or `afinish` of one that is awaited."""
+
     def run(tool: BaseTool, *arguments: Any, **options: Any) -> Any:
         once = functools.partial(previous, tool, *arguments, **options)
-        return finish(_run_held(Operation(once, once), tool, options.get("tool_call_id")))
+        return drive(_run_held(Operation(once, once), tool, options.get("tool_call_id")))
 
     return run
-
-
-def _wrap_arun(previous: Any) -> Any:
-    async def arun(tool: BaseTool, *arguments: Any, **options: Any) -> Any:
-        once = functools.partial(previous, tool, *arguments, **options)
-        return await afinish(_run_held(Operation(once, once), tool, options.get("tool_call_id")))
-
-    return arun
 
 
 _lock = threading.Lock()
@@ -92,8 +86,8 @@ def hold_tools() -> Iterator[None]:
     with _lock:
         _runs += 1
         if _runs == 1:
-            _hooks.replace(BaseTool, "run", _wrap_run)
-            _hooks.replace(BaseTool, "arun", _wrap_arun)
+            _hooks.replace(BaseTool, "run", functools.partial(_wrap_run, finish))
+            _hooks.replace(BaseTool, "arun", functools.partial(_wrap_run, afinish))
     try:
         yield
     finally:

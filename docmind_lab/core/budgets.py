@@ -11,13 +11,16 @@ under way may exceed the limit, and several at once by no more than they use.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Literal, get_args
 
-from docmind_lab.core.deadlines import in_force, in_force_scope, require_seconds
+from docmind_lab.core.deadlines import in_force, in_force_scope
 from docmind_lab.core.errors import CallsSpent, ConfigurationError, CostSpent, SpendingRefused, TokensSpent
+from docmind_lab.core.numbers import require_count, require_number, require_seconds
 from docmind_lab.core.shown import ShownAsCode
 
 Kind = Literal["tokens", "calls", "cost"]
@@ -51,7 +54,8 @@ class Price(ShownAsCode):
 
     def __post_init__(self) -> None:
         for name in ("input_per_million", "output_per_million"):
-            _require_number(f"price.{name}", getattr(self, name), "0.15 for 0.15 a million tokens")
+            price, remedy = getattr(self, name), "try 0.15 for 0.15 a million tokens"
+            require_number(f"price.{name}", price, "a finite number of 0 or more", least=0, remedy=remedy)
 
     @classmethod
     def parse(cls, text: str) -> Price:
@@ -107,18 +111,14 @@ class Budget(ShownAsCode):
             require_seconds("budget.time_s", self.time_s)
         for name, example in (("tokens", 6000), ("calls", 12)):
             value = getattr(self, name)
-            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
-                raise ConfigurationError(
-                    f"budget.{name} must be a whole number from 1 up, not {value!r}; try {example}, or leave it out "
-                    "for no limit"
-                )
+            if value is not None:
+                require_count(f"budget.{name}", value, remedy=f"try {example}, or leave it out for no limit")
         if self.price is not None and not isinstance(self.price, Price):
             raise ConfigurationError(f"budget.price must be a Price, not {self.price!r}; try Price(0.15, 0.60)")
         if self.cost is None:
             return
-        _require_number("budget.cost", self.cost, "0.02, or leave it out for no limit")
-        if self.cost == 0:
-            raise ConfigurationError("budget.cost must be above 0; leave it out for no limit")
+        remedy = "try 0.02, or leave it out for no limit"
+        require_number("budget.cost", self.cost, "a finite number above 0", above=0, remedy=remedy)
         if self.price is None or self.price.cost(1, 1) == 0:
             raise ConfigurationError(
                 "budget.cost needs a price above 0: give price=Price(input_per_million, output_per_million)"
@@ -168,12 +168,6 @@ def order_of_level(level: str) -> tuple[float, ...]:
     """Return a key that sorts texts of `Budget.level`: the tightest limits first, "none" last."""
     limits = {kind: float(limit) for limit, kind in (part.split(" ") for part in level.split(", ") if " " in part)}
     return tuple(limits.get(kind, math.inf) for kind in _KINDS)
-
-
-def _require_number(name: str, value: object, example: str) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or value < 0:  # type: ignore[arg-type,operator]
-        raise ConfigurationError(f"{name} must be a finite number of 0 or more, not {value!r}; try {example}")
 
 
 @dataclass(frozen=True)
@@ -281,15 +275,8 @@ def current_meter() -> Meter | None:
     return meter
 
 
-class metering(in_force_scope):  # noqa: N801 - used as the functions beside it are
+@contextlib.contextmanager
+def metering(meter: Meter) -> Iterator[Meter]:
     """Put a meter in force during a block, and in threads and tasks started with its context."""
-
-    __slots__ = ("_meter",)
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-
-    def __enter__(self) -> Meter:  # type: ignore[override]
-        super().__init__(in_force()._replace(meter=self._meter))
-        super().__enter__()
-        return self._meter
+    with in_force_scope(meter=meter):
+        yield meter

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass
 from typing import Literal, Protocol
-
-from docmind_lab.core.errors import ConfigurationError
 
 ClockName = Literal["virtual", "wall"]
 CLOCKS: tuple[ClockName, ...] = ("virtual", "wall")
@@ -53,10 +50,3 @@ class WallClock:
 
 
 WALL = WallClock()
-
-
-def check_charge(charge: object) -> float:
-    """Return the CPU seconds charged for each request if they are valid. Raises: ConfigurationError otherwise."""
-    if isinstance(charge, int | float) and not isinstance(charge, bool) and 0 <= charge < math.inf:
-        return float(charge)
-    raise ConfigurationError(f"cpu_charge must be 0 or more CPU seconds of each request, such as 0.01, not {charge!r}")

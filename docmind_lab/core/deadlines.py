@@ -19,6 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.duration_headers import DEADLINE_HEADER, GRPC_TIMEOUT, read_remaining_s
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError, DeadlineExceeded
+from docmind_lab.core.numbers import require_allowance, require_count, require_number, require_seconds
 from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.time_policies import TimePolicies
 
@@ -31,31 +32,6 @@ _LONGEST_WAIT_S: Final = 2_000_000.0
 _TICK_S: Final = 0.005
 
 CapKind = Literal["total", "per_read"]
-
-
-def require_seconds(name: str, value: float) -> float:
-    """Return the value as a float; require a finite number of seconds above 0.
-
-    Raises: ConfigurationError naming the parameter.
-    """
-    seconds = _number(name, value)
-    if not math.isfinite(seconds) or seconds <= 0:
-        raise ConfigurationError(f"{name} must be a finite number of seconds above 0, not {value!r}; try 2.0")
-    return seconds
-
-
-def require_allowance(name: str, value: float) -> float:
-    """Return the value; require 0 or more finite seconds. Raises: ConfigurationError naming the parameter."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not (value >= 0 and math.isfinite(value)):
-        raise ConfigurationError(f"{name} must be 0 or more finite seconds, not {value!r}; try 0.01")
-    return value
-
-
-def _number(name: str, value: object) -> float:
-    # float() would also take True and "2".
-    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
-        raise ConfigurationError(f"{name} must be a number of seconds, not {value!r}")
-    return float(value)
 
 
 @dataclass(frozen=True)
@@ -142,9 +118,7 @@ class Deadline(ShownAsCode):
         instant, outer = state.get(DEADLINE_KEY), current_deadline()
         if instant is None:
             return outer
-        at_s = _number(DEADLINE_KEY, instant)
-        if not math.isfinite(at_s):
-            raise ConfigurationError(f"{DEADLINE_KEY} must be a finite instant, not {instant!r}; leave it out for none")
+        at_s = require_number(DEADLINE_KEY, instant, "a finite instant", remedy="leave it out for none")
         if outer is not None and outer.at_s <= at_s:
             return outer
         run = _in_force.get().run
@@ -261,8 +235,7 @@ class PropagationPolicy:
         if self.cap not in ("total", "per_read"):
             raise ConfigurationError(f"cap must be 'total' or 'per_read', not {self.cap!r}")
         require_allowance("floor_s", self.floor_s)
-        if self.retries < 0:
-            raise ConfigurationError(f"retries must be 0 or more, not {self.retries!r}")
+        require_count("retries", self.retries, 0)
 
 
 DEFAULT_POLICY: Final = PropagationPolicy()
@@ -300,15 +273,18 @@ def in_force() -> InForce:
 
 
 class in_force_scope:  # noqa: N801 - used as the functions beside it are
-    """Put something in force during a block. Entered for every read of an observed request, so it is no generator."""
+    """Put something in force during a block, by the names of `InForce`.
 
-    __slots__ = ("_entry", "_token")
+    Entered for every read of an observed request, so it is no generator.
+    """
 
-    def __init__(self, entry: InForce) -> None:
-        self._entry = entry
+    __slots__ = ("_changes", "_token")
+
+    def __init__(self, **changes: Any) -> None:
+        self._changes = changes
 
     def __enter__(self) -> None:
-        self._token = _in_force.set(self._entry)
+        self._token = _in_force.set(_in_force.get()._replace(**self._changes))
 
     def __exit__(self, *exc_info: object) -> None:
         _in_force.reset(self._token)
@@ -349,16 +325,9 @@ def nearer(inner: Deadline | None, outer: Deadline | None) -> Deadline | None:
     return outer if inner is None or (outer is not None and outer.at_s < inner.at_s) else inner
 
 
-class policy_scope(in_force_scope):  # noqa: N801 - used as the functions beside it are
+def policy_scope(policy: PropagationPolicy, run: Deadline | None = None) -> in_force_scope:
     """Apply propagated deadlines by a policy during a block.
 
     run: the deadline of the whole run, whose start and limit a deadline read from a state has.
     """
-
-    __slots__ = ("_policy", "_run")
-
-    def __init__(self, policy: PropagationPolicy, run: Deadline | None = None) -> None:
-        self._policy, self._run = policy, run
-
-    def __enter__(self) -> None:
-        self._token = _in_force.set(_in_force.get()._replace(policy=self._policy, run=self._run))
+    return in_force_scope(policy=policy, run=run)

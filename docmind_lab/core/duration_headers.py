@@ -9,12 +9,12 @@ What travels is a duration, never an instant: the clocks of two machines differ.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.numbers import require_number
 
 DEADLINE_HEADER: Final = "x-envoy-expected-rq-timeout-ms"
 """The header by which Envoy tells a service how long it will wait, in whole milliseconds."""
@@ -48,8 +48,7 @@ def to_header(remaining_s: float, name: str = DEADLINE_HEADER) -> tuple[str, str
 
     Raises: ConfigurationError if `remaining_s` is not finite, or no header can have the name.
     """
-    if not math.isfinite(remaining_s):
-        raise ConfigurationError(f"remaining_s must be a finite number of seconds, not {remaining_s!r}; send no header")
+    require_number("remaining_s", remaining_s, "a finite number of seconds", remedy="send no header")
     name = header_name(name)
     milliseconds = whole_milliseconds(remaining_s)
     if name != GRPC_TIMEOUT:

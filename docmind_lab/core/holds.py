@@ -313,21 +313,20 @@ class hold_scope(in_force_scope):  # noqa: N801 - used as the functions beside i
     `None` frees the block of every hold and deadline.
     """
 
-    __slots__ = ("_hold",)
+    __slots__ = ("_entry", "_hold")
 
     def __init__(self, hold: Hold | None) -> None:
         self._hold = hold
 
     def __enter__(self) -> Hold | None:  # type: ignore[override]
-        around, hold = in_force(), self._hold
-        if hold is None:
-            super().__init__(around._replace(deadline=None, hold=None))
-        else:
+        around, hold, deadline = in_force(), self._hold, None
+        if hold is not None:
             hold._put_inside(around.hold)
             own = hold.in_force if hold.policy.cap == "total" else None
-            outer = None if around.deadline is None else around.deadline.in_force
-            super().__init__(around._replace(deadline=nearer(own, outer), hold=hold))
+            deadline = nearer(own, None if around.deadline is None else around.deadline.in_force)
+        super().__init__(deadline=deadline, hold=hold)
         super().__enter__()
+        self._entry = in_force()
         return hold
 
     def __exit__(self, *exc_info: object) -> None:

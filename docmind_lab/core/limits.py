@@ -11,12 +11,12 @@ tried again. The network seam enforces both.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.numbers import require_seconds
 from docmind_lab.core.shown import ShownAsCall
 
 LimitName = Literal["first_token", "idle", "total", "wrap_up"]
@@ -86,12 +86,8 @@ class Limits(ShownAsCall):
     name: ClassVar[str] = "limits"
 
     def __post_init__(self) -> None:
-        for name in _NAMES:
-            value = getattr(self, f"{name}_s")
-            if value is None:
-                continue
-            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-                raise ConfigurationError(f"{name}_s must be a finite number of seconds above 0, not {value!r}; try 8.0")
+        for name, seconds in self._given.items():
+            require_seconds(f"{name}_s", seconds)
         for role, limits in self.by_role.items():
             if not isinstance(limits, Limits):
                 raise ConfigurationError(f"by_role[{role!r}] must be Limits, not {limits!r}; try Limits(total_s=5)")

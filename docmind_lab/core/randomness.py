@@ -10,8 +10,6 @@ import hashlib
 import random
 from dataclasses import dataclass
 
-from docmind_lab.core.errors import ConfigurationError
-
 _DENOMINATOR = 2.0**64
 
 
@@ -53,10 +51,3 @@ def run_seed(study_seed: int, repeat: int) -> int:
 def keyed_random(*parts: object) -> random.Random:
     """Return a random generator seeded by the parts, for code that needs more than one draw."""
     return random.Random(_digest(parts))
-
-
-def require_share(name: str, share: object, of: str) -> float:
-    """Return a share as a float. of: what it is a share of. Raises: ConfigurationError if it is not from 0 to 1."""
-    if isinstance(share, int | float) and not isinstance(share, bool) and 0 <= share <= 1:
-        return float(share)
-    raise ConfigurationError(f"{name} must be a share of the {of} from 0 to 1, not {share!r}")

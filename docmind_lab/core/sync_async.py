@@ -8,12 +8,17 @@
 
 A driver waits for what the steps yield and sends back the result, or throws what was raised into them at that place. So
 `try`, `with` and `finally` in the steps mean what they say in sync and in async code; cancellation arrives there too.
+
+`in_daemon_thread` gives a blocking call a thread of its own, and a future of its result.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextvars
+import threading
 from collections.abc import Awaitable, Callable, Coroutine, Generator
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -78,3 +83,23 @@ def on_a_loop(function: Callable[[], Coroutine[Any, Any, Result]]) -> Steps[Resu
     """Return steps that are one coroutine, for code that has no sync form."""
     result: Result = yield Operation(lambda: asyncio.run(function()), function)
     return result
+
+
+def in_daemon_thread(function: Callable[[], Result], name: str) -> Future[Result]:
+    """Call the function in a daemon thread of this name, with the caller's context; return the future of its result."""
+    future: Future[Result] = Future()
+    context = contextvars.copy_context()
+
+    def work() -> None:
+        # From here on a cancellation of whoever waits no longer touches the future.
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            result = context.run(function)
+        except BaseException as error:  # noqa: BLE001 - handed to whoever waits, as a pool would
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    threading.Thread(target=work, name=name, daemon=True).start()
+    return future

@@ -21,6 +21,7 @@ from typing import Any, ClassVar, Final, Literal, NamedTuple, Self
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.limits import Limits
+from docmind_lab.core.numbers import require_number
 from docmind_lab.core.shown import ShownAsCall
 
 Tell = Literal["seconds", "nothing"]
@@ -123,12 +124,9 @@ class WrapUp(_Policy, ShownAsCall):
     def __post_init__(self) -> None:
         if hasattr(self.reserve_s, "estimate"):
             object.__setattr__(self, "reserve_s", self.reserve_s.estimate)
-        value: object = self.reserve_s
-        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
-            raise ConfigurationError(
-                f"reserve_s must be a finite number of seconds above 0, such as 8.0, not {value!r}; "
-                "dl.findings.final_call_s(study, quantile=0.9) measures it"
-            )
+        what = "a finite number of seconds above 0, such as 8.0"
+        remedy = "dl.findings.final_call_s(study, quantile=0.9) measures it"
+        require_number("reserve_s", self.reserve_s, what, above=0, remedy=remedy)
         if self.tell not in ("seconds", "nothing"):
             raise ConfigurationError(f"tell must be 'seconds' or 'nothing', not {self.tell!r}")
         if self.tell == "nothing" and not self.stop_tools:

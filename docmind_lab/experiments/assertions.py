@@ -18,7 +18,7 @@ import contextlib
 import math
 from typing import Any
 
-from docmind_lab.core.deadlines import require_seconds
+from docmind_lab.core.numbers import require_seconds
 from docmind_lab.experiments.crash_test.crash_bench import CrashBench, Subject
 from docmind_lab.experiments.crash_test.crash_report import CrashReport, timeline_of
 from docmind_lab.experiments.crash_test.crash_run import crash_test, require_usable, volatile_keys

@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.alternative_texts import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives, require_no_roles
 from docmind_lab.alternatives.async_form import on_event_loop
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.comparison.own_graph import graph_of, own_names, require_whole_budget
+from docmind_lab.experiments.comparison.own_graph import graph_of, own_names
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.world_options import World
 from docmind_lab.services.faults import Fault
@@ -158,7 +158,7 @@ class Bench:
         Raises: ConfigurationError for one that a user's graph cannot have.
         """
         parsed = parse_alternatives(alternatives, budgeted_retries=self.settings.agents.max_retries)
-        require_whole_budget(parsed)
+        require_no_roles(parsed)
         return tuple(map(on_event_loop, parsed)) if self.kind.async_only else parsed
 
     def close(self) -> None:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.keywords import answers_wrong_names
-from docmind_lab.core.randomness import require_share
+from docmind_lab.core.numbers import require_share
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
 from docmind_lab.core.shown import ShownAsCall
 from docmind_lab.services.scripted_model.variation import DEFAULT_UNDER_PRESSURE, UnderPressure

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from docmind_lab.core.addresses import host_of
-from docmind_lab.core.deadlines import Deadline, current_deadline, require_allowance
+from docmind_lab.core.deadlines import Deadline, current_deadline
 from docmind_lab.core.duration_headers import DEADLINE_HEADER, header_name, smallest_s, to_header
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.holds import current_hold
+from docmind_lab.core.numbers import require_allowance
 from docmind_lab.core.shown import ShownAsCode
 
 RawHeaders = list[tuple[bytes, bytes]]

@@ -50,7 +50,7 @@ class ToolUnderWay:
 
     def scope(self) -> in_force_scope:
         """Return a scope whose requests are those of the tool."""
-        return in_force_scope(in_force()._replace(tool=self))
+        return in_force_scope(tool=self)
 
 
 def tool_under_way() -> ToolUnderWay | None:

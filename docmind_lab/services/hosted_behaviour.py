@@ -19,9 +19,9 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.randomness import DrawKey, require_share
+from docmind_lab.core.numbers import require_seconds, require_share
+from docmind_lab.core.randomness import DrawKey
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 PEERS_PATH = "/a2a/"

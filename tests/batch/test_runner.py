@@ -14,7 +14,7 @@ from small_studies import Scripted
 
 from docmind_lab.core.errors import SimulationError, SimulationStalled
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, run_cells
+from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, compute_cells, run_cell
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.services.server import ServiceOptions
 
@@ -27,7 +27,7 @@ Act = Callable[[Cell], CellResult]
 def computed(make: Callable[[], Executor], stop: threading.Event | None = None, **options: Any) -> list[CellResult]:
     """The results, in the order of the cells, each of which has one."""
     with Workers(make, window=2) as workers:
-        done = sorted(run_cells(CELLS, workers, stop, **options), key=lambda result: result.cell_id)
+        done = sorted(compute_cells(CELLS, run_cell, workers, stop, **options), key=lambda result: result.cell_id)
     assert stop is not None or [result.cell_id for result in done] == IDS
     return done
 
@@ -136,7 +136,7 @@ def test_cells_of_which_nothing_is_heard_are_lost_after_a_while() -> None:
 def test_a_stop_cancels_what_waits_and_an_interrupt_leaves_it_to_the_end_of_its_pool() -> None:
     silent, stop = Silent(), threading.Event()
     stop.set()
-    assert list(run_cells(CELLS, Workers(lambda: silent, window=2), stop)) == []
+    assert list(compute_cells(CELLS, run_cell, Workers(lambda: silent, window=2), stop)) == []
     assert [future.cancelled() for future in silent.futures] == [True, True]
 
     def interrupted() -> Any:
@@ -145,7 +145,7 @@ def test_a_stop_cancels_what_waits_and_an_interrupt_leaves_it_to_the_end_of_its_
 
     silent = Silent()
     with pytest.raises(KeyboardInterrupt):
-        list(run_cells(interrupted(), Workers(lambda: silent, window=4)))
+        list(compute_cells(interrupted(), run_cell, Workers(lambda: silent, window=4)))
     # loky ends a pool by an error in each of its futures, which one that was cancelled does not take.
     assert [future.cancelled() for future in silent.futures] == [False, False]
 

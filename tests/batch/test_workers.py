@@ -23,7 +23,7 @@ from docmind_lab.alternatives import Cooperative
 from docmind_lab.alternatives.base import Outcome, SyncOrAsync
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, Simulated, Workers, run_cells, workers
+from docmind_lab.experiments.batch import Cell, Simulated, Workers, compute_cells, run_cell, workers
 from docmind_lab.experiments.batch.workers import kept_warm, workers_for
 from docmind_lab.experiments.comparison import Comparison
 from docmind_lab.experiments.comparison.documents import Documents
@@ -183,7 +183,7 @@ def test_a_stalled_run_is_named_its_worker_replaced_and_every_other_cell_compute
         for number in range(4)
     ]
     with kept_warm(2) as workers:
-        results = {result.cell_id: result for result in run_cells(cells, workers)}
+        results = {result.cell_id: result for result in compute_cells(cells, run_cell, workers)}
     assert set(results) == {"000", "001", "002", "003"}
     assert order.facts.run_id in str(results["001"].error)
     for cell_id in ("000", "002", "003"):

@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-import aiosqlite
 import pytest
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langgraph.channels.delta import DeltaChannel
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, StateGraph
 from own_runs import graph_of
+from script_modules import load_script
 
 import docmind_lab as dl
 from docmind_lab.core.errors import NotSimulated
@@ -28,6 +27,7 @@ from docmind_lab.virtual_time import VirtualClock
 
 GIVEN: list[Any] = [{"said": []}]
 ROOT = Path(__file__).parents[2]
+SAVERS: Any = load_script(ROOT / "examples/crash/savers.py")
 
 
 class State(TypedDict, total=False):
@@ -47,18 +47,6 @@ def two_steps(*, is_async: bool = False) -> Any:
     return graph_of(schema=State, first=say("first"), second=say("second"))
 
 
-def file_in(folder: str) -> str:
-    return os.path.join(folder, "threads.sqlite")
-
-
-def sqlite(folder: str) -> SqliteSaver:
-    return SqliteSaver(sqlite3.connect(file_in(folder), check_same_thread=False))
-
-
-async def async_sqlite(folder: str) -> AsyncSqliteSaver:
-    return AsyncSqliteSaver(await aiosqlite.connect(file_in(folder)))
-
-
 class Uncommitted(sqlite3.Connection):
     """A connection that never commits."""
 
@@ -67,20 +55,21 @@ class Uncommitted(sqlite3.Connection):
 
 
 def never_committed(folder: str) -> SqliteSaver:
-    return SqliteSaver(sqlite3.connect(file_in(folder), check_same_thread=False, factory=Uncommitted))
+    path = os.path.join(folder, "threads.sqlite")
+    return SqliteSaver(sqlite3.connect(path, check_same_thread=False, factory=Uncommitted))
 
 
 @pytest.mark.parametrize(
     ("checkpointer", "alternatives", "durability"),
     [
-        (sqlite, "A,D,kill", "sync"),
-        (sqlite, "A,D,kill", "async"),
-        (sqlite, "A,D,kill", "exit"),
-        (async_sqlite, "A,kill", "async"),
+        (SAVERS.sqlite, "A,D,kill", "sync"),
+        (SAVERS.sqlite, "A,D,kill", "async"),
+        (SAVERS.sqlite, "A,D,kill", "exit"),
+        (SAVERS.async_sqlite, "A,kill", "async"),
     ],
 )
 def test_a_thread_in_a_file_survives_cuts_and_kills(checkpointer: Any, alternatives: str, durability: str) -> None:
-    system = dl.graph(two_steps(is_async=checkpointer is async_sqlite), GIVEN)
+    system = dl.graph(two_steps(is_async=checkpointer is SAVERS.async_sqlite), GIVEN)
     options: dict[str, Any] = {"checkpointer": checkpointer, "durability": durability}
     report = assert_survives_cuts(system, alternatives=alternatives, runs=18, **options)
     assert report.judged["resume"] == report.trials
@@ -89,9 +78,9 @@ def test_a_thread_in_a_file_survives_cuts_and_kills(checkpointer: Any, alternati
 def test_after_a_kill_a_file_is_opened_anew_and_nowhere_else() -> None:
     folders: list[str] = []
 
-    def counted(folder: str) -> SqliteSaver:
+    def counted(folder: str) -> Any:
         folders.append(folder)
-        return sqlite(folder)
+        return SAVERS.sqlite(folder)
 
     cut_at(two_steps(), GIVEN[0], "D", 0.005, checkpointer=counted)
     assert len(set(folders)) == len(folders) == 3  # undisturbed, the control, and the cut
@@ -102,7 +91,7 @@ def test_after_a_kill_a_file_is_opened_anew_and_nowhere_else() -> None:
     assert not any(os.path.exists(folder) for folder in folders)
 
 
-@pytest.mark.parametrize(("checkpointer", "is_there"), [(sqlite, True), (never_committed, False)])
+@pytest.mark.parametrize(("checkpointer", "is_there"), [(SAVERS.sqlite, True), (never_committed, False)])
 def test_a_kill_keeps_what_was_committed_and_nothing_else(checkpointer: Any, is_there: bool) -> None:
     observation = cut_at(two_steps(), GIVEN[0], "kill", 0.008, durability="sync", checkpointer=checkpointer)
     assert observation.saved.is_there is is_there

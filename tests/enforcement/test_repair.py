@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sqlite3
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
@@ -26,7 +25,6 @@ from langchain_core.messages import (
 )
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, create_react_agent
@@ -232,18 +230,15 @@ def require_that_another_process_can_go_on(saver: Any) -> None:
     assert [message.type for message in model.asked[-1]] == ["human", "ai", "tool", "tool", "human"]
 
 
-def test_a_thread_in_a_file_of_sqlite_is_repaired(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["sqlite", "postgres"])
+def test_a_thread_in_a_store_is_repaired_by_another_process(
+    name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if name == "postgres":
+        request.getfixturevalue("postgres_server")
+    opened = getattr(load_script(ROOT / "examples/crash/savers.py"), name)
     for step in (leave_open_calls, require_that_another_process_can_go_on):
-        connection = sqlite3.connect(tmp_path / "threads.sqlite", check_same_thread=False)
-        step(SqliteSaver(connection))
-        connection.close()
-
-
-@pytest.mark.usefixtures("postgres_server")
-def test_a_thread_on_a_server_of_postgres_is_repaired() -> None:
-    opened = load_script(ROOT / "examples/crash/savers.py").postgres
-    for step in (leave_open_calls, require_that_another_process_can_go_on):
-        saver = opened("")
+        saver = opened(tmp_path)
         step(saver)
         saver.conn.close()
 

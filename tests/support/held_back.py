@@ -9,10 +9,9 @@ from langchain_core.messages import ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
 from langgraph.graph import END, MessagesState
-from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.store.base import BaseStore
 from langgraph.types import Send
-from planted import Greeting, Ping, filled_in
+from planted import Greeting, Ping, filled_in, with_tools
 from twins import twins
 
 
@@ -33,11 +32,7 @@ def double_refund(is_safe: bool) -> Any:
         messages = filled_in(state["messages"])
         return {"messages": [await model.ainvoke(messages)]}
 
-    inner = chain(MessagesState, think=think)
-    inner.add_node("tools", ToolNode([refund]))
-    inner.add_conditional_edges("think", tools_condition)
-    inner.add_edge("tools", "think")
-    return chain(MessagesState, agent=inner.compile()).compile()
+    return chain(MessagesState, agent=with_tools(think, refund)).compile()
 
 
 @tool

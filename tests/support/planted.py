@@ -1,10 +1,12 @@
 """Ten planted defects that the crash test finds, each with its corrected twin: `planted.py:double_charge.broken`."""
 
+import contextlib
 import operator
 import os
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
 import httpx
@@ -93,6 +95,17 @@ def effect_lost(is_safe: bool) -> Any:
     return chain(Order, pay=pay).compile()
 
 
+def fetched_and_ended(end: Callable[[], object], is_safe: bool) -> dict[str, Any]:
+    """Fetch a report and end what stands beside the request, whatever happens or only if nothing does."""
+    with contextlib.ExitStack() as always:
+        if is_safe:
+            always.callback(end)
+        report = fetched()
+    if not is_safe:
+        end()
+    return {"report": report}
+
+
 @twins("leftovers", HARBOUR)
 def file_left(is_safe: bool) -> Any:
     """A temporary file that stays when the request beside it is cut. Mended: it is removed whatever happens."""
@@ -100,14 +113,7 @@ def file_left(is_safe: bool) -> Any:
     def read(state: Report) -> dict[str, Any]:
         handle, path = tempfile.mkstemp(suffix=".txt")
         os.close(handle)
-        if not is_safe:
-            report = fetched()
-            os.unlink(path)
-            return {"report": report}
-        try:
-            return {"report": fetched()}
-        finally:
-            os.unlink(path)
+        return fetched_and_ended(lambda: os.unlink(path), is_safe)
 
     return chain(Report, read=read).compile()
 
@@ -118,13 +124,8 @@ def lock_held(is_safe: bool) -> Any:
     one_at_a_time = threading.Lock()
 
     def read(state: Report) -> dict[str, Any]:
-        if is_safe:
-            with one_at_a_time:
-                return {"report": fetched()}
         one_at_a_time.acquire()
-        report = fetched()
-        one_at_a_time.release()
-        return {"report": report}
+        return fetched_and_ended(one_at_a_time.release, is_safe)
 
     return chain(Report, read=read).compile()
 
@@ -184,6 +185,12 @@ def filled_in(messages: list[Any]) -> list[Any]:
     return made
 
 
+def with_tools(think: Any, *tools: Any) -> Any:
+    """Return an agent: a node that thinks, and its tools, until it calls none."""
+    builder = chain(MessagesState, think=think).add_node("tools", ToolNode(tools))
+    return builder.add_conditional_edges("think", tools_condition).add_edge("tools", "think").compile()
+
+
 @twins("conversation", "How deep is the harbour?")
 def orphan_tool_call(is_safe: bool) -> Any:
     """A tool call saved without its result: the next request is refused. Mended: missing results are filled in."""
@@ -193,11 +200,7 @@ def orphan_tool_call(is_safe: bool) -> Any:
         messages = state["messages"]
         return {"messages": [model.invoke(filled_in(messages) if is_safe else messages)]}
 
-    builder = chain(MessagesState, think=think)
-    builder.add_node("tools", ToolNode([sounding]))
-    builder.add_conditional_edges("think", tools_condition)
-    builder.add_edge("tools", "think")
-    return builder.compile()
+    return with_tools(think, sounding)
 
 
 @twins("leftovers", HARBOUR)
@@ -263,14 +266,7 @@ def thread_left(is_safe: bool) -> Any:
                 pass
 
         threading.Thread(target=beat, daemon=True).start()
-        if not is_safe:
-            report = fetched()
-            stop.set()
-            return {"report": report}
-        try:
-            return {"report": fetched()}
-        finally:
-            stop.set()
+        return fetched_and_ended(stop.set, is_safe)
 
     return chain(Report, read=read).compile()
 

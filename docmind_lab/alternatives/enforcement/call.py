@@ -39,21 +39,10 @@ from docmind_lab.alternatives.enforcement.result import (
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, CallerLeft
 from docmind_lab.core.holds import Hold
+from docmind_lab.core.levels import TIMEOUT_REASONS
 
 # How an alternative says that it, and not the graph, has ended the run.
-_CUT_REASONS = frozenset(
-    {
-        "deadline",
-        "budget_refused",
-        "cancelled",
-        "caller_left",
-        "hard_timeout",
-        "stop_flag",
-        "node_timeout",
-        "step_timeout",
-        "left_behind",
-    }
-)
+_CUT_REASONS = frozenset({*TIMEOUT_REASONS, CallerLeft.stop_reason})
 # The modes that a call needs for itself: those of the alternatives, and which nodes are at work.
 _OWN_MODES = (*STREAM_MODES, "tasks")
 

@@ -37,10 +37,11 @@ from docmind_lab.alternatives.enforcement.hooks import install_lazily
 from docmind_lab.alternatives.enforcement.result import CallCut, CallThread, Result
 from docmind_lab.alternatives.held_tools import hold_tools
 from docmind_lab.core.alternative_catalogue import label_of
-from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline, require_seconds
+from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
 from docmind_lab.core.limits import Limits
+from docmind_lab.core.numbers import require_seconds
 from docmind_lab.core.shown import COLUMNS, ShownAsCode
 from docmind_lab.core.time_policies import WrapUp
 
@@ -434,7 +435,7 @@ def enforce(
     if limits == Limits():
         raise ConfigurationError("limits has no limit; name one, such as dl.Limits(first_token_s=8, idle_s=5)")
     enforcing = and_policies(chosen[0], limits=limits, wrap_up=wrap_up)
-    require_no_roles(enforcing)
+    require_no_roles([enforcing])
     install_lazily()
     seconds = require_seconds("decision_timeout_s", decision_timeout_s)
     if wrap_up is not None and wrap_up.reserve_s >= seconds:

@@ -5,8 +5,8 @@ workers.py   executors: processes, or this process; a stalled one is replaced
 cell_run.py  compute cells of any kind on workers, and yield results as they come
 """
 
-from docmind_lab.experiments.batch.cell_run import run_cells
-from docmind_lab.experiments.batch.cells import Cell, CellResult, Simulated
+from docmind_lab.experiments.batch.cell_run import compute_cells
+from docmind_lab.experiments.batch.cells import Cell, CellResult, Simulated, run_cell
 from docmind_lab.experiments.batch.workers import InThisProcess, Workers, kept_warm, workers_for
 
 __all__ = [
@@ -15,7 +15,8 @@ __all__ = [
     "InThisProcess",
     "Simulated",
     "Workers",
+    "compute_cells",
     "kept_warm",
-    "run_cells",
+    "run_cell",
     "workers_for",
 ]

@@ -13,9 +13,8 @@ from typing import Any, Generic, Protocol, TypeVar
 from loky.process_executor import ShutdownExecutorError
 
 from docmind_lab.core.errors import SimulationError, SimulationStalled
-from docmind_lab.experiments.batch.cells import Cell, CellResult, Measured, run_cell
+from docmind_lab.experiments.batch.cells import CellResult, Measured
 from docmind_lab.experiments.batch.workers import Workers
-from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 
 # A finite wait, so that Ctrl-C and a stop are noticed at once on every platform.
 _LOOK_S = 0.2
@@ -33,17 +32,6 @@ class AnyKindOfCell(Protocol):
 
 
 AnyCell = TypeVar("AnyCell", bound=AnyKindOfCell)
-
-
-def run_cells(
-    cells: Iterable[Cell],
-    workers: Workers,
-    stop: threading.Event | None = None,
-    *,
-    patience_s: float = PATIENCE_S,
-) -> Generator[CellResult[MeasuredRun]]:
-    """Compute cells of runs and yield their results, as `compute_cells` does."""
-    return compute_cells(cells, run_cell, workers, stop, patience_s=patience_s)
 
 
 def compute_cells(

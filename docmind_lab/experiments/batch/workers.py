@@ -17,6 +17,7 @@ from loky import ProcessPoolExecutor, cpu_count, get_reusable_executor
 from tqdm.std import tqdm
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.numbers import require_count
 
 Result = TypeVar("Result")
 
@@ -179,7 +180,5 @@ def kept_warm(count: int | None = None) -> Workers:
     notebook. count: of processes; None for one on each core. Raises: ConfigurationError for a count below 1.
     """
     # Those that this process may use, which a container, an affinity or LOKY_MAX_CPU_COUNT can make fewer.
-    number = cpu_count() if count is None else count
-    if number < 1:
-        raise ConfigurationError(f"workers must be 1 or more, not {count}")
+    number = cpu_count() if count is None else require_count("workers", count)
     return Workers(lambda: get_reusable_executor(max_workers=number, timeout=_KEPT_WARM_S, **_worker_options()))

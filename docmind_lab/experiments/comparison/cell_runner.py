@@ -18,7 +18,16 @@ from pathlib import Path
 from loky.backend.reduction import dumps
 
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, CellResult, InThisProcess, Simulated, Workers, run_cells, workers_for
+from docmind_lab.experiments.batch import (
+    Cell,
+    CellResult,
+    InThisProcess,
+    Simulated,
+    Workers,
+    compute_cells,
+    run_cell,
+    workers_for,
+)
 from docmind_lab.experiments.batch.cells import cells_of
 from docmind_lab.experiments.comparison.comparison import Comparison, require_propagation, simulated
 from docmind_lab.experiments.comparison.replays import replaying
@@ -86,7 +95,10 @@ def run_benches(
     if virtual:
         # In one stream, so that no worker waits at the end of a bench for the others.
         cells = [cell for bench in virtual for cell in bench.cells]
-        with _workers_for(virtual, workers) as crew, contextlib.closing(run_cells(cells, crew)) as results:
+        with (
+            _workers_for(virtual, workers) as crew,
+            contextlib.closing(compute_cells(cells, run_cell, crew)) as results,
+        ):
             for result in results:
                 if result.cpu_s:
                     use.add_workers(result.cpu_s)

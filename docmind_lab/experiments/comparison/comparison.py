@@ -15,10 +15,11 @@ from docmind_lab.alternatives.base import AroundAlternative, Inputs, Outcome, Ru
 from docmind_lab.alternatives.enforcement.enforced_agent import EnforcedAgent
 from docmind_lab.core.alternative_catalogue import label_of
 from docmind_lab.core.budgets import Budget, require_one_time_budget
-from docmind_lab.core.clock import CLOCKS, ClockName, check_charge
-from docmind_lab.core.deadlines import Deadline, require_seconds
+from docmind_lab.core.clock import CLOCKS, ClockName
+from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.randomness import keyed_uniform, require_share, run_seed
+from docmind_lab.core.numbers import require_count, require_number, require_seconds, require_share
+from docmind_lab.core.randomness import keyed_uniform, run_seed
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.shown import ShownAsCode
@@ -132,8 +133,7 @@ class Comparison(ShownAsCode, ServiceConditions):
 
     def __post_init__(self) -> None:
         require_seconds("decision timeout", self.decision_timeout_s)
-        if self.runs < 1 or self.runs > _MOST_RUNS:
-            raise ConfigurationError(f"runs must be between 1 and {_MOST_RUNS}, not {self.runs}")
+        require_count("runs", self.runs, most=_MOST_RUNS)
         if not self.alternatives:
             raise ConfigurationError(f"name at least one alternative of {', '.join(ALTERNATIVES)}")
         if not self.horizon_factor > 1:
@@ -143,8 +143,7 @@ class Comparison(ShownAsCode, ServiceConditions):
         checked_node_mode(self.node_mode)
         require_roles(self.profile, self.kind.roles)
         self.documents.cases(self.kind)
-        if self.side_by_side < 1:
-            raise ConfigurationError(f"workers must be 1 or more, not {self.side_by_side}")
+        require_count("workers", self.side_by_side)
         if require_share("model_variation", self.model_variation, "decisions") and VARYING_ROLES.isdisjoint(
             self.kind.roles
         ):
@@ -157,7 +156,8 @@ class Comparison(ShownAsCode, ServiceConditions):
                 f"adoption: workload {self.workload} calls no services that could adopt a deadline; leave it out, or "
                 "choose the workload hops"
             )
-        if check_charge(self.cpu_charge) and self.clock == "wall":
+        charged = "0 or more CPU seconds of each request, such as 0.01"
+        if require_number("cpu_charge", self.cpu_charge, charged, least=0) and self.clock == "wall":
             raise ConfigurationError("cpu_charge is for virtual time; on the wall clock CPU takes the time it takes")
         require_one_time_budget(self.budget, self.decision_timeout_s)
         for alternative in self.alternatives:

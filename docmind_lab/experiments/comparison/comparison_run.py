@@ -9,7 +9,7 @@ from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from docmind_lab.alternatives.alternative_texts import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives, require_no_roles
 from docmind_lab.core.budgets import Budget
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError, RecordError, SimulationStalled
@@ -30,7 +30,6 @@ from docmind_lab.experiments.comparison.own_graph import (
     not_exercised,
     own_names,
     require_own_world,
-    require_whole_budget,
 )
 from docmind_lab.experiments.comparison.replays import replayed_comparison, require_replayable, without_live_endpoints
 from docmind_lab.experiments.comparison.wall import asks_live_endpoints
@@ -164,7 +163,7 @@ def _new_comparison(
         **ServiceConditions.of(system),
     )
     if own is not None:
-        require_whole_budget(comparison.alternatives)
+        require_no_roles(comparison.alternatives)
     return comparison
 
 

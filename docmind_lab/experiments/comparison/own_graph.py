@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
 
-from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.alternative_texts import require_no_roles
 from docmind_lab.core.clock import ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
@@ -93,15 +91,6 @@ def faults_in(kind: WorkloadKind, faults: Sequence[str | Fault] | str | Fault, *
             nodes = ", ".join(kind.roles)
             raise ConfigurationError(f"fault {fault}: the graph has no node {fault.role!r}; it has {nodes}")
     return made
-
-
-def require_whole_budget(alternatives: Iterable[Alternative]) -> None:
-    """Return if no alternative needs the lab's own roles or calls, which a user's graph does not have.
-
-    Raises: ConfigurationError naming the one that does.
-    """
-    for alternative in alternatives:
-        require_no_roles(alternative)
 
 
 # Event → the entry of the manifest that counts its runs, and the part of its detail by which it does.

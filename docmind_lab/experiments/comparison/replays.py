@@ -10,13 +10,15 @@ import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+
+from pydantic import TypeAdapter
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.alternatives.base import options_json
 from docmind_lab.core.alternative_catalogue import CATALOGUE
-from docmind_lab.core.budgets import Budget, Price
+from docmind_lab.core.budgets import Budget
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
@@ -39,6 +41,7 @@ from docmind_lab.tables.traces.importers.recordings import Recording
 _MOST_INPUTS = 5
 
 _rehearsed: set[tuple[str, str, str]] = set()
+_BUDGET: Final = TypeAdapter(Budget)
 
 
 def without_live_endpoints(settings: Settings) -> Settings:
@@ -69,7 +72,7 @@ def replayed_comparison(
     retries = getattr(system, "retries", None)
     recorded = (_alternative(item["name"], item["options"], settings) for item in design["alternatives"])
     wanted_alternatives = tuple(recorded) if alternatives is None else alternatives
-    budget = _recorded_budget(design) if system.budget is None else system.budget
+    budget = _BUDGET.validate_python(design.get("budget", {})) if system.budget is None else system.budget
     timeouts_s = (decision_timeout_s, budget.time_s, design["decision_timeout_s"])
     return Comparison(
         decision_timeout_s=next(timeout_s for timeout_s in timeouts_s if timeout_s is not None),
@@ -99,12 +102,6 @@ def replayed_comparison(
         budget=budget,
         enforced=getattr(system, "enforced", False),
     )
-
-
-def _recorded_budget(design: Mapping[str, Any]) -> Budget:
-    limits = dict(design.get("budget", {}))
-    price = limits.pop("price", None)
-    return Budget(**limits, price=None if price is None else Price(**price))
 
 
 def _recorded_behaviour(design: Mapping[str, Any]) -> ServerBehaviour:

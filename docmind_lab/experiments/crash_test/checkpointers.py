@@ -26,7 +26,7 @@ from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.experiments.crash_test.observation import Saved, comparable, text_of
 from docmind_lab.experiments.crash_test.probes import ProbeSaver
 from docmind_lab.systems.own.own_workload import OutsideSaver
-from docmind_lab.systems.own.references import AnyGraph
+from docmind_lab.systems.own.references import AnyGraph, one_line
 from docmind_lab.virtual_time import outside_simulation
 
 # Virtual seconds; a connection on an event loop that is held up is not waited for.
@@ -164,8 +164,7 @@ def read_thread(graph: AnyGraph, thread_id: str, *, async_only: bool) -> tuple[S
         with contextlib.suppress(NotImplementedError):
             checkpoints = shared_loop().run(_listed(saver.alist(config))) if async_only else list(saver.list(config))
     except Exception as error:  # noqa: BLE001 - that it cannot be read is what is looked for
-        words = (str(error).splitlines() or [""])[0][:300]
-        return None, Saved(is_there=True, error=f"{type(error).__name__}: {words}")
+        return None, Saved(is_there=True, error=one_line(error))
     said = state.values.get("messages", ()) if isinstance(state.values, dict) else ()
     cut = [str(each.name) for each in said if isinstance(each, ToolMessage) and each.content == WAS_CUT]
     saved = Saved(True, tuple(state.next), comparable(state.values), "", len(state.interrupts), tuple(cut))

@@ -16,14 +16,14 @@ from typing import Any, Final
 import pandas as pd
 from langgraph.checkpoint.base import BaseCheckpointSaver
 
-from docmind_lab.alternatives.alternative_texts import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives, require_no_roles
 from docmind_lab.core.errors import ConfigurationError, GraphError, SimulationStalled
 from docmind_lab.core.keywords import answers_wrong_names
+from docmind_lab.core.numbers import require_count
 from docmind_lab.core.progress import Interrupted, Progress, shows_progress
 from docmind_lab.experiments.batch.cell_run import compute_cells
 from docmind_lab.experiments.batch.cells import ONE_AT_A_TIME, CellResult
 from docmind_lab.experiments.batch.workers import InThisProcess, Workers, workers_for
-from docmind_lab.experiments.comparison.own_graph import require_whole_budget
 from docmind_lab.experiments.crash_test.crash_bench import CrashBench, SaverMaker, Subject, saver_maker
 from docmind_lab.experiments.crash_test.crash_report import Coverage, CrashReport, Violation, plain_input, timeline_of
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, cut_points, in_turn, kinds_of
@@ -161,8 +161,8 @@ def crash_test(
         GraphError: The graph fails without any deadline.
         KeyboardInterrupt: It was interrupted before any trial was finished.
     """
-    if runs is not None and runs < 1:
-        raise ConfigurationError(f"runs must be 1 or more, or left out for every cut point, not {runs!r}")
+    if runs is not None:
+        require_count("runs", runs, remedy="leave it out for every cut point")
     examined = Examined.of(system, world)
     subject = Subject.of(examined, seed, checkpointer=checkpointer, durability=durability)
     names = _alternatives(alternatives, async_only=workload_kind(subject.workload).async_only)
@@ -224,7 +224,7 @@ def _alternatives(written: str | None, *, async_only: bool) -> list[str]:
     names = names_in(written, f"A,C,E,{KILL}" if async_only else f"A,D,E,{KILL}")
     for name in names:
         if name != KILL:
-            require_whole_budget(parse_alternatives(name))
+            require_no_roles(parse_alternatives(name))
     # In its own place, whatever the order: the first alternative is what the undisturbed runs are held against.
     return [*(name for name in names if name != KILL), *([KILL] if KILL in names else [])]
 

@@ -14,7 +14,6 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from typing import Any, Final, cast
 from unittest.mock import patch
@@ -28,6 +27,7 @@ from docmind_lab.alternatives.enforcement.repaired_threads import arepair, repai
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import NotSimulated, SimulationError, SimulationStalled
+from docmind_lab.core.sync_async import in_daemon_thread
 from docmind_lab.experiments.crash_test.checkpointers import OpenedSaver, SavedThread, read_thread
 from docmind_lab.experiments.crash_test.crash_bench import DURABILITY_KEY, CrashBench, saver_maker
 from docmind_lab.experiments.crash_test.held_locks import held_locks
@@ -58,7 +58,7 @@ from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.virtual_door import PORT
 from docmind_lab.systems.own import GraphInput, OwnWorkload
 from docmind_lab.systems.own.own_requests import SimulatedDestinations
-from docmind_lab.systems.own.references import AnyGraph
+from docmind_lab.systems.own.references import AnyGraph, one_line
 from docmind_lab.systems.own.unsimulated import REMEDY as RUN_REMEDY
 from docmind_lab.virtual_time import VirtualClock
 from docmind_lab.virtual_time.virtual_clock import REMEDY as CLOCK_REMEDY
@@ -71,6 +71,8 @@ _LATER_S: Final = 1000.0
 # What goes on in the trial beside the two runs and the question: reading the thread, unwinding.
 _SPARE_S: Final = 600.0
 _STALL_AFTER_S: Final = 10.0
+# Characters of an error.
+_LONGEST: Final = 300
 _REMEDY: Final = (
     "it cannot be judged in virtual time; if a checkpointer does it, open that one in a function with a parameter "
     "(--checkpointer), and it is reached in real time"
@@ -135,7 +137,7 @@ class _TrialRun:
             except SimulationStalled:
                 raise
             except SimulationError as error:
-                return Observation(self.trial, not_judged=_first_line(error))
+                return Observation(self.trial, not_judged=str(error).partition("\n")[0])
             finally:
                 with contextlib.suppress(Exception):  # there is no graph, or its checkpointer deletes nothing
                     self._probe.delete_thread(self.thread_id)
@@ -278,9 +280,8 @@ class _TrialRun:
         self._recorders[part] = recorder
         thread_id = ASKED if part == ASKED else self.thread_id
         alternative = self.bench.alternative(self.trial)
-        returned: Future[tuple[Outcome, float | None]] = Future()
 
-        def call() -> None:
+        def call() -> tuple[Outcome, float | None]:
             try:
                 with recording(recorder), recorder.work("caller"):
                     workload = self._workload(graph)
@@ -291,17 +292,14 @@ class _TrialRun:
                     outcome = alternative.run(runnable, inputs, deadline, recorder)
                     told_at_s = recorder.mark_returned()
                     workload.require_answered()
-                returned.set_result((outcome, told_at_s))
+                return outcome, told_at_s
             except BaseException as error:  # noqa: BLE001 - a run ends in a typed outcome, whatever it raised
                 if isinstance(error, NotSimulated):
                     self._missing = self._missing or error
-                made_of = Outcome("failed", error_type=type(error).__name__, error=error)
-                if not returned.done():
-                    returned.set_result((made_of, None))
+                return Outcome("failed", error_type=type(error).__name__, error=error), None
 
-        threading.Thread(target=call, name=_CALLER, daemon=True).start()
         with contextlib.suppress(FutureTimeoutError):
-            return _ending(*returned.result(timeout=within_s))
+            return _ending(*in_daemon_thread(call, _CALLER).result(timeout=within_s))
         return None
 
     def _workload(self, graph: AnyGraph) -> OwnWorkload:
@@ -388,14 +386,6 @@ def _is_request(attempt: Attempt) -> bool:
     return attempt.call.kind != "tool" or bool(attempt.sent_at)
 
 
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [""])[0][:300]
-
-
 def _ending(outcome: Outcome, told_at_s: float | None) -> Ending:
-    error = outcome.error_type
-    if outcome.error is not None and error:
-        error = f"{error}: {_first_line(outcome.error)}"
-    elif outcome.error is not None:
-        error = f"{type(outcome.error).__name__}: {_first_line(outcome.error)}"
+    error = outcome.error_type if outcome.error is None else one_line(outcome.error)[:_LONGEST]
     return Ending(outcome.outcome, error, answer_in(comparable(outcome.state)) if outcome.state else "", told_at_s)

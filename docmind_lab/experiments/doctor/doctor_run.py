@@ -10,10 +10,11 @@ from typing import Any
 
 from docmind_lab.alternatives.alternative_texts import parse_alternatives
 from docmind_lab.core.alternative_catalogue import CATALOGUE, default_alternatives, letter_of
-from docmind_lab.core.deadlines import DEADLINE_KEY, require_allowance, require_seconds
+from docmind_lab.core.deadlines import DEADLINE_KEY
 from docmind_lab.core.errors import GraphError, NotSimulated
 from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.lateness import HELD_WITHIN_S
+from docmind_lab.core.numbers import require_allowance, require_seconds
 from docmind_lab.core.progress import Interrupted, Progress, shows_progress
 from docmind_lab.core.text import node_in_words
 from docmind_lab.experiments.doctor.doctor_bench import TrialBench

@@ -17,8 +17,8 @@ from typing import Any, Final, Literal
 
 import pandas as pd
 
-from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.keywords import answers_wrong_names
+from docmind_lab.core.numbers import require_seconds
 from docmind_lab.core.progress import Progress, shows_progress
 from docmind_lab.core.text import count_of, node_in_words
 from docmind_lab.experiments.doctor.doctor_bench import TrialBench

@@ -20,6 +20,7 @@ from typing import Any, ClassVar, Final
 
 from docmind_lab.alternatives import Alternative
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.numbers import require_count, require_number
 from docmind_lab.core.randomness import keyed_random, keyed_uniform
 from docmind_lab.experiments.comparison.comparison import Comparison, study_id_of
 from docmind_lab.experiments.load.crowd import Query
@@ -37,9 +38,7 @@ class _Steady:
     rate_per_s: float
 
     def __post_init__(self) -> None:
-        rate = self.rate_per_s
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 < rate < math.inf:
-            raise ConfigurationError(f"rate_per_s must be a finite number above 0, not {rate!r}; try 0.5")
+        require_number("rate_per_s", self.rate_per_s, "a finite number above 0", above=0, remedy="try 0.5")
 
 
 @dataclass(frozen=True)
@@ -115,12 +114,12 @@ class LoadDesign(Comparison):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _require_count("queries", self.queries, 2, _MOST_QUERIES)
-        _require_count("replicates", self.replicates, 1, _MOST_REPLICATES)
+        require_count("queries", self.queries, 2, _MOST_QUERIES)
+        require_count("replicates", self.replicates, 1, _MOST_REPLICATES)
         if self.callers is not None:
-            _require_count("callers", self.callers, 1, _MOST_QUERIES)
-        if self.warm_up_s is not None and not 0 <= self.warm_up_s < math.inf:
-            raise ConfigurationError(f"warm_up_s must be 0 or more seconds, or None for the horizon: {self.warm_up_s}")
+            require_count("callers", self.callers, 1, _MOST_QUERIES)
+        if self.warm_up_s is not None:
+            require_number("warm_up_s", self.warm_up_s, "0 or more seconds, or None for the horizon", least=0)
         if not self.arrivals:
             raise ConfigurationError("arrivals is empty; give at least one rate, such as 0.5 queries a second")
         loads = [(each.kind, each.rate_per_s) for each in self.arrivals]
@@ -204,8 +203,3 @@ class LoadDesign(Comparison):
 
     def _replicate_seed(self, replicate: int) -> int:
         return keyed_random(self.seed, "replicate", replicate).getrandbits(48)
-
-
-def _require_count(name: str, value: int, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ConfigurationError(f"{name} must be a whole number between {least} and {most}, not {value!r}")

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import contextvars
 import math
-import threading
 from collections.abc import Mapping
-from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -16,6 +13,7 @@ from docmind_lab.alternatives.base import Alternative, Outcome
 from docmind_lab.core.budgets import Meter, metering
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
+from docmind_lab.core.sync_async import in_daemon_thread
 from docmind_lab.experiments.measurement.derive import Answer, RunFacts, call_records, derive_run, event_records
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.network.snapshots import RawEvent
@@ -121,24 +119,18 @@ def _answer_by(
     order: RunOrder, workload: Workload, recorder: Recorder, deadline: Deadline, horizon_at: float
 ) -> Outcome:
     """Return the outcome that the caller had by the horizon; `unfinished` if it had none."""
-    returned: Future[Outcome] = Future()
     # A workload may hold its own calls to time limits under any alternative; that says nothing of budgets.
     meter = Meter(order.facts.budget, is_enforced=order.alternative.propagates)
 
-    def call() -> None:
-        try:
-            with recording(recorder), metering(meter), recorder.work("caller"):
-                inputs: Mapping[str, Any] = workload.inputs(order.question)
-                outcome = order.alternative.run(workload.runnable(recorder, order.question), inputs, deadline, recorder)
-                recorder.mark_returned()
-            returned.set_result(outcome)
-        except BaseException as error:  # noqa: BLE001 - handed to the harness, which raises it
-            returned.set_exception(error)
+    def call() -> Outcome:
+        with recording(recorder), metering(meter), recorder.work("caller"):
+            inputs: Mapping[str, Any] = workload.inputs(order.question)
+            outcome = order.alternative.run(workload.runnable(recorder, order.question), inputs, deadline, recorder)
+            recorder.mark_returned()
+        return outcome
 
     # A thread of its own, since an alternative that does not enforce its deadline must not take the harness with it.
-    context = contextvars.copy_context()
-    name = f"docmind-caller-{recorder.run_id}"
-    threading.Thread(target=context.run, args=(call,), name=name, daemon=True).start()
+    returned = in_daemon_thread(call, f"docmind-caller-{recorder.run_id}")
     with contextlib.suppress(FutureTimeoutError):
         returned.result(timeout=max(0.0, horizon_at - recorder.clock.now()))
     if returned.done():

@@ -24,6 +24,7 @@ from typing import Any, Final, Literal, get_args
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError, ServiceError
+from docmind_lab.core.numbers import require_count
 from docmind_lab.core.progress import Progress
 from docmind_lab.core.server_behaviour import WorkEnds
 from docmind_lab.core.text import markdown_table
@@ -86,8 +87,7 @@ def probe_mcp(
     """
     if WORK not in json.dumps(dict(arguments)):
         raise ConfigurationError(f"arguments must hold {WORK}, the address that the tool is to ask: got {arguments}")
-    if repeats < 1:
-        raise ConfigurationError(f"repeats must be 1 or more, not {repeats}")
+    require_count("repeats", repeats)
     ways = [(way, repeat) for way in get_args(GivingUp) for repeat in range(1, repeats + 1)]
     trials = []
     with _served_work() as (address, log):
@@ -119,33 +119,19 @@ def _served_work() -> Iterator[tuple[str, LogClient]]:
                 yield f"{root}{ENDPOINTS_PATH}work/?query=work", log
 
 
-class _WatchedStream:
-    """A stream of messages to the server, and the methods of those that were sent."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-        self.methods: list[str] = []
-
-    async def send(self, message: Any) -> None:
-        self.methods.append(str(getattr(getattr(message, "message", None), "method", "")))
-        await self._stream.send(message)
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
-
-    async def __aenter__(self) -> _WatchedStream:
-        await self._stream.__aenter__()
-        return self
-
-    async def __aexit__(self, *exc_info: Any) -> None:
-        await self._stream.__aexit__(*exc_info)
-
-
 @contextlib.asynccontextmanager
-async def _watched(transport: Any, streams: list[_WatchedStream]) -> AsyncIterator[tuple[Any, Any]]:
+async def _watched(transport: Any, methods: list[str]) -> AsyncIterator[tuple[Any, Any]]:
+    """Open a transport that notes the method of each message to the server."""
+    # Function-level: of the extra `mcp`.
+    from docmind_lab.alternatives.enforcement.wire.mcp import DeadlineStream  # noqa: PLC0415
+
+    class NotingStream(DeadlineStream):
+        async def send(self, item: Any, /) -> None:
+            methods.append(str(getattr(item.message, "method", "")))
+            await super().send(item)
+
     async with transport as (read, write):
-        streams.append(_WatchedStream(write))
-        yield read, streams[-1]
+        yield read, NotingStream(write)
 
 
 def _transport(server: str) -> tuple[str, Any]:
@@ -170,10 +156,10 @@ async def _trial(
     name, transport = _transport(server)
     from mcp import Client  # noqa: PLC0415 - as above
 
-    streams: list[_WatchedStream] = []
+    methods: list[str] = []
     async with contextlib.AsyncExitStack() as session:
         try:
-            client = await session.enter_async_context(Client(_watched(transport, streams)))
+            client = await session.enter_async_context(Client(_watched(transport, methods)))
         except Exception as error:
             raise ServiceError(f"{server} does not answer as an MCP server: {_words_of(error)}") from error
         info = client.server_info
@@ -209,7 +195,7 @@ async def _trial(
         way,
         repeat,
         caller_after_s,
-        "notifications/cancelled" in streams[-1].methods,
+        "notifications/cancelled" in methods,
         after_s,
         "at_its_end" if row.outcome == "ok" else "at_once",
         reached_caller,

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from docmind_lab.alternatives import Alternative
-from docmind_lab.alternatives.alternative_texts import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives, require_no_roles
 from docmind_lab.alternatives.propagation import Propagation
-from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.randomness import require_share
+from docmind_lab.core.numbers import require_seconds, require_share
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison.comparison import Comparison
-from docmind_lab.experiments.comparison.own_graph import faults_in, require_whole_budget
+from docmind_lab.experiments.comparison.own_graph import faults_in
 from docmind_lab.experiments.sweeps.factors import (
     StudyFields,
     alternatives_of,
@@ -79,7 +78,7 @@ def _levels(study: StudyFields) -> dict[str, Sequence[Any]]:
     kinds = values_of("workload", study.workloads, workload_kind)
     alternatives = alternatives_of(factors)
     if study.own is not None:
-        values_of("alternative", [alternatives], require_whole_budget)
+        values_of("alternative", [alternatives], require_no_roles)
 
     def faults_of(level: str) -> tuple[Fault, ...]:
         return faults_in(kinds[0], level.split("+"), is_own=study.own is not None)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextvars
-import threading
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -42,26 +39,6 @@ def as_thread_work(function: Callable[..., Result], *arguments: Any, **options: 
     names = node_names((var_child_runnable_config.get() or {}).get("metadata"))
     with recorder.thread_work(role_of(names[0]), "/".join(names)):
         return function(*arguments, **options)
-
-
-def in_daemon_thread(function: Callable[[], Result], name: str) -> Future[Result]:
-    """Call the function in a daemon thread of this name, with the caller's context; return the future of its result."""
-    future: Future[Result] = Future()
-    context = contextvars.copy_context()
-
-    def work() -> None:
-        # From here on a cancellation of whoever waits no longer touches the future.
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            result = context.run(function)
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits, as a pool would
-            future.set_exception(error)
-        else:
-            future.set_result(result)
-
-    threading.Thread(target=work, name=name, daemon=True).start()
-    return future
 
 
 class RunCallbacks(BaseCallbackHandler):

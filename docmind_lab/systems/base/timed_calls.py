@@ -22,10 +22,9 @@ from docmind_lab.core.budgets import current_meter
 from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, current_policy
 from docmind_lab.core.errors import BudgetError
 from docmind_lab.core.holds import Hold, hold_scope
-from docmind_lab.core.sync_async import Operation, Steps, afinish, finish
+from docmind_lab.core.sync_async import Operation, Steps, afinish, finish, in_daemon_thread
 from docmind_lab.core.time_policies import time_left_line
 from docmind_lab.network.recorder import note_event
-from docmind_lab.systems.base.observer import in_daemon_thread
 
 
 def hedged(call: Operation, wait_s: float, admits_second: Callable[[], bool]) -> Operation:

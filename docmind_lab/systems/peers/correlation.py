@@ -26,8 +26,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, Literal, get_args
 
-from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError, StoreError
+from docmind_lab.core.numbers import require_seconds
 from docmind_lab.systems.base.sqlite_tables import IN_MEMORY, SqliteTables
 
 PeerOutcome = Literal["completed", "timed_out", "cancelled", "send_failed"]

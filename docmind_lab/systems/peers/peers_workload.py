@@ -30,12 +30,11 @@ from langgraph.graph import END, START, StateGraph
 from docmind_lab.alternatives.base import Runnable
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
-from docmind_lab.core.sync_async import Operation, Steps
+from docmind_lab.core.sync_async import Operation, Steps, in_daemon_thread
 from docmind_lab.network.recorder import Recorder, current_recorder
 from docmind_lab.systems.base.model_calls import ModelCalls
 from docmind_lab.systems.base.model_client import ModelClient, function_tool
 from docmind_lab.systems.base.node_modes import NodeMode, in_thread
-from docmind_lab.systems.base.observer import in_daemon_thread
 from docmind_lab.systems.base.questions import Question, load_questions
 from docmind_lab.systems.base.state import SystemState
 from docmind_lab.systems.base.steps_node import add_steps

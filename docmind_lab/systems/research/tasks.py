@@ -16,12 +16,12 @@ architecture" of a deep-research engine.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from docmind_lab.core.data import data_in
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.numbers import require_allowance, require_count, require_number, require_seconds
 from docmind_lab.systems.base.corpus import HANDBOOK
 from docmind_lab.systems.base.questions import Question, load_questions
 
@@ -102,15 +102,15 @@ class ResearchLimits:
             # A copy of its own: the caller's may change later.
             object.__setattr__(self, "max_queries_per_source", dict(self.max_queries_per_source))
             for source, number in self.max_queries_per_source.items():
-                _require_whole(f"max_queries_per_source[{source!r}]", number, least=0)
+                require_count(f"max_queries_per_source[{source!r}]", number, 0)
         else:
-            _require_whole("max_queries_per_source", self.max_queries_per_source, least=0)
-        _require_time("max_time_per_source_seconds", self.max_time_per_source_seconds, "seconds", zero=True)
-        _require_time("max_time_minutes", self.max_time_minutes, "minutes", zero=True)
-        _require_time("llm_timeout_seconds", self.llm_timeout_seconds, "seconds", zero=False)
-        _require_whole("llm_retries", self.llm_retries, least=0)
-        _require_whole("max_concurrent_sources", self.max_concurrent_sources, least=1)
-        _require_whole("hypotheses_at_once", self.hypotheses_at_once, least=1)
+            require_count("max_queries_per_source", self.max_queries_per_source, 0)
+        require_allowance("max_time_per_source_seconds", self.max_time_per_source_seconds)
+        require_number("max_time_minutes", self.max_time_minutes, "0 or more finite minutes", least=0, remedy="try 60")
+        require_seconds("llm_timeout_seconds", self.llm_timeout_seconds)
+        require_count("llm_retries", self.llm_retries, 0)
+        require_count("max_concurrent_sources", self.max_concurrent_sources)
+        require_count("hypotheses_at_once", self.hypotheses_at_once)
 
     def max_queries(self, source: str) -> int:
         """Return how many attempts a source gets."""
@@ -132,15 +132,3 @@ class ResearchLimits:
     def budget_s(self) -> float:
         """The research budget in seconds."""
         return self.max_time_minutes * 60.0
-
-
-def _require_whole(name: str, value: object, *, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise ConfigurationError(f"{name} must be a whole number from {least} up, not {value!r}; try {least + 2}")
-
-
-def _require_time(name: str, value: object, unit: str, *, zero: bool) -> None:
-    is_number = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    if not is_number or value < 0 or (value == 0 and not zero):  # type: ignore[operator]
-        least = "0 or more" if zero else "above 0"
-        raise ConfigurationError(f"{name} must be a finite number of {unit}, {least}, not {value!r}; try 60")

@@ -11,8 +11,8 @@ from langchain_core.runnables import RunnableConfig
 from langgraph.channels import UntrackedValue
 from langgraph.graph.message import add_messages
 
-from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
+from docmind_lab.core.numbers import require_seconds
 from docmind_lab.systems.base.state import Merged, keep_reason, merge_documents, newest
 from docmind_lab.systems.staged.graph_store import GraphStore
 from docmind_lab.systems.staged.staged_ledger import Desk, StageLedger

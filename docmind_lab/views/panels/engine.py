@@ -22,7 +22,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
 from typing import Final, Generic, TypeVar
 
 from docmind_lab.core.settings import Settings
-from docmind_lab.experiments.batch import Cell, InThisProcess, Simulated, Workers, kept_warm, run_cells
+from docmind_lab.experiments.batch import Cell, InThisProcess, Simulated, Workers, compute_cells, kept_warm, run_cell
 from docmind_lab.experiments.comparison.cell_runner import stays_in_this_process
 from docmind_lab.experiments.comparison.comparison import require_propagation, simulated
 from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
@@ -257,7 +257,7 @@ class Engine:
         order_of = {order.facts.run_id: order for order in orders}
         cells = [Cell(run_id, (order,), system) for run_id, order in order_of.items()]
         # Not as a context: one that is left early ends its processes, and the next request would have to start them.
-        for result in run_cells(cells, workers, stop):
+        for result in compute_cells(cells, run_cell, workers, stop):
             if result.error is not None:
                 raise result.error
             for run in result.measured:

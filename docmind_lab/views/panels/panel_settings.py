@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from docmind_lab.alternatives.alternative_texts import parse_alternatives
+from docmind_lab.alternatives.alternative_texts import parse_alternatives, require_no_roles
 from docmind_lab.core.alternative_catalogue import CATALOGUE, label_of, letter_of
 from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.core.errors import ConfigurationError
@@ -17,7 +17,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.core.text import node_in_words, one_line
 from docmind_lab.experiments.comparison.comparison import DEFAULT_SEED, Comparison
 from docmind_lab.experiments.comparison.comparison_run import resolve
-from docmind_lab.experiments.comparison.own_graph import faults_in, require_own_world, require_whole_budget
+from docmind_lab.experiments.comparison.own_graph import faults_in, require_own_world
 from docmind_lab.experiments.world_options import Live, World
 from docmind_lab.services.faults import FAULT_KINDS, Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -170,7 +170,7 @@ class PanelChoice:
         )
         if isinstance(self.system, OwnSystem):
             require_own_world(self.system, self.world, self.clock, settings)
-            require_whole_budget(comparison.alternatives)
+            require_no_roles(comparison.alternatives)
         return comparison
 
     def changed(self, name: str, value: Any) -> PanelChoice:

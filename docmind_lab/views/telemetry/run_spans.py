@@ -30,8 +30,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
-from docmind_lab.core.deadlines import require_seconds
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError, ServiceError
+from docmind_lab.core.numbers import require_seconds
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.telemetry_names import (
     ERROR_TYPE,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from docmind_lab.core.deadlines import require_allowance, require_seconds
 from docmind_lab.core.duration_headers import smallest_s, whole_milliseconds
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError
+from docmind_lab.core.numbers import require_allowance, require_seconds
 from docmind_lab.network.deadline_headers import deadline_in_force
 
 METADATA_KEY: Final = "docmind-lab/remaining-ms"

@@ -11,7 +11,7 @@ from uuid import UUID
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import BaseMessage
 
-from docmind_lab.systems.base.observer import in_daemon_thread
+from docmind_lab.core.sync_async import in_daemon_thread
 from docmind_lab.systems.docmind.coordinator.response import AgentResponse
 
 WRITING_ROLE = "synthesis"

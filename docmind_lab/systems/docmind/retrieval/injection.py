@@ -40,10 +40,10 @@ from typing import Any
 from docmind_lab.core.deadlines import DEADLINE_KEY, Deadline
 from docmind_lab.core.errors import EndpointRefused, ServiceError
 from docmind_lab.core.settings import Settings
+from docmind_lab.core.sync_async import in_daemon_thread
 from docmind_lab.network.exchange import Admission
 from docmind_lab.network.recorder import current_recorder, note_event, position_of
 from docmind_lab.systems.base.bounded_calls import is_spent, recorded_call
-from docmind_lab.systems.base.observer import in_daemon_thread
 from docmind_lab.systems.base.results import RetrievedDocument, clean_metadata, is_clean
 
 ROUTER_ROLE = "router_engine"
