@@ -3,7 +3,7 @@
     completion_curves(study.runs)        a frame, one row for each instant at which a curve steps
 
 The estimator is that of Aalen and Johansen: other ends, such as a failure, compete with an answer. Without them it is
-one minus that of Kaplan and Meier. `restricted_means` uses it too.
+one minus that of Kaplan and Meier.
 """
 
 from __future__ import annotations
@@ -107,21 +107,6 @@ class Incidence:
             np.cumsum(a * before**2 + b * self.open_before**2 + 2 * c * before * self.open_before),
         )
         return np.maximum(0.0, self.share**2 * squares - 2 * self.share * linear + constant)
-
-    def restricted_mean(self, tau_s: float) -> tuple[float, float]:
-        """Return the mean time without an answer within the first tau_s seconds, and its variance (s, s²).
-
-        It is tau minus the area under the share answered. Its variance is that of `variances`, carried through the
-        integral over time: a step at t weighs tau − t. Without competing ends it is that of Klein and Moeschberger,
-        Survival Analysis (2003), eq. 4.5.2; without censoring, the variance of min(time, tau) over the runs / runs.
-        """
-        left_s = np.maximum(0.0, tau_s - self.at_s)
-        gains = left_s * np.diff(self.share, prepend=0.0)
-        still_to_gain = np.cumsum(gains[::-1])[::-1] - gains
-        a, b, c = self._terms()
-        weight = left_s * self.open_before
-        variance = np.sum((a * still_to_gain**2 + b * weight**2 - 2 * c * still_to_gain * weight)[left_s > 0])
-        return float(tau_s - gains.sum()), float(max(0.0, variance))
 
     def _terms(self) -> tuple[Floats, Floats, Floats]:
         n, d, answered = self.at_risk, self.ended, self.answered

@@ -27,7 +27,7 @@ from docmind_lab.tables.conditions import (
 from docmind_lab.tables.manifest import flatten
 from docmind_lab.views.reports import figures
 from docmind_lab.views.reports.report_page import Block, Figure, Report, Section, Table
-from docmind_lab.views.reports.report_tables import arms_tables, contrasts_table
+from docmind_lab.views.reports.report_tables import arms_blocks, contrasts_table
 
 # What enforces nothing is no arm to measure the others against.
 _NO_REFERENCE = ("unguarded", "fake_timeout")
@@ -62,7 +62,7 @@ class _ReportBuilder:
         parts, not_drawn = figures.parts_of(self.study)
         yield question_section(self.study)
         yield Section("answer", "The answer", tuple(self._answer()))
-        yield Section("arms", "Every arm, with 95 % intervals", (_ARMS_NOTE, *self._arms()))
+        yield Section("arms", "Every arm", tuple(arms_blocks(self.study.runs, figures.MOST_CONDITIONS)))
         yield from self._figure_section("completion", "Answers over time", figures.completion_of, parts)
         yield from self._figure_section("overrun", "Past the deadline", figures.overrun_of, parts)
         yield from self._figure_section("timeline", "One question, call by call", figures.timeline_of, parts)
@@ -98,13 +98,6 @@ class _ReportBuilder:
         if self.absent:
             yield "Not in this report, and why:"
             yield tuple(self.absent)
-
-    def _arms(self) -> list[Block]:
-        runs = self.study.runs
-        blocks = self._try(
-            "the table of arms", lambda: arms_tables(runs, condition_columns(runs), figures.MOST_CONDITIONS)
-        )
-        return list(blocks or [])
 
     def _frontiers(self) -> list[Figure]:
         return [drawing.figure() for drawing in figures.frontiers_of(self.study)]
@@ -165,13 +158,6 @@ def _first_advice(runs: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     if len(chosen) == 1:
         return [f"{next(iter(chosen))}: the same in all {len(result)} conditions."]
     return [f"{choice}: {'; '.join(conditions)}." for choice, conditions in chosen.items()]
-
-
-_ARMS_NOTE = (
-    "Shares: Wilson. Time to an answer: the mean of the time without an answer up to the deadline, over all runs "
-    "(restricted mean). Overruns: an unfinished run counts with its horizon, and the worst is then a lower bound (≥). "
-    "Late is after the deadline, from the servers' own log: means per run, studentised bootstrap."
-)
 
 
 def _reference(study: Study) -> str:
