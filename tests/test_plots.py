@@ -470,8 +470,8 @@ def test_save_figures_writes_whole_pngs_and_leaves_nothing_else(tmp_path):
 
 
 def test_save_figures_writes_nothing_when_one_picture_cannot_be_drawn(tmp_path):
-    mixed = study_of([run(seed=1), run(seed=2, decision_timeout_s=5.0)])
-    with pytest.raises(ConfigurationError, match="decision_timeout_s"):
+    mixed = study_of([run(seed=1), run(seed=2, fault="hang")])
+    with pytest.raises(ConfigurationError, match="fault"):
         plots.save_figures(mixed, tmp_path)
     assert list(tmp_path.iterdir()) == []
 

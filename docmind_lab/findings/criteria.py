@@ -127,13 +127,13 @@ def difference_in(
 
     first, second: rows of `runs`; of pairs in the same order.
     """
-    values = [
+    one, other = (
         time_to_answer_s(side) if measure == "time_to_answer_s" else column_values(side, measure)
         for side in (first, second)
-    ]
+    )
     if measure == "answered_in_time":
-        return (paired_share_difference if paired else share_difference)(values[0] > 0, values[1] > 0, confidence)
-    return (paired_mean_difference if paired else mean_difference)(*values, confidence, resamples=resamples)
+        return (paired_share_difference if paired else share_difference)(one > 0, other > 0, confidence)
+    return (paired_mean_difference if paired else mean_difference)(one, other, confidence, resamples=resamples)
 
 
 # More runs than this are not proposed: whoever would need them is told that no practical number settles it.

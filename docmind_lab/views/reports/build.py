@@ -17,11 +17,10 @@ from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
 from docmind_lab.statistics.sample_size import quantile_name, runs_needed
 from docmind_lab.tables.conditions import (
-    budgets_in_words,
     by_condition,
     condition_columns,
+    conditions_in_words,
     in_words,
-    profiles_of_servers,
     with_arms,
 )
 from docmind_lab.tables.manifest import flatten
@@ -187,47 +186,15 @@ def question_section(study: Study) -> Section:
 
 
 def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
-    design = manifest.get("design", {})
-    arms = [one_line(arm) for arm in with_arms(runs)["arm"].cat.categories]
-    profiles = profiles_of_servers(runs)
-    facts = {
+    seeds, questions = (count_of(runs[name].nunique(), name.removesuffix("_id")) for name in ("seed", "question_id"))
+    return {
         "Study": str(manifest.get("study_id", "without a name")),
         "State": _state(manifest),
-        "Runs": f"{len(runs):,} runs, {count_of(runs['seed'].nunique(), 'seed')}, "
-        f"{count_of(runs['question_id'].nunique(), 'question')}",
-        "Arms": ", ".join(arms),
-        "Decision timeout": f"{join_names([f'{value:g}' for value in sorted(runs['decision_timeout_s'].unique())])} s",
+        "Runs": f"{len(runs):,} runs, {seeds}, {questions}",
+        "Arms": ", ".join(one_line(arm) for arm in with_arms(runs)["arm"].cat.categories),
+        "Conditions": "; ".join(conditions_in_words(runs)),
         "Observed until": f"{join_names([f'{value:g}' for value in sorted(runs['horizon_s'].unique())])} s",
-        "Latencies": join_names([name or "live services" for name in _levels(runs, "latency_profile")]),
-        "Faults": join_names([name or "none" for name in _levels(runs, "fault")]),
-        "Servers stop when a client leaves": (
-            join_names(profiles) if profiles else _yes_or_no(runs["stops_on_disconnect"])
-        ),
-        "Router injected": _yes_or_no(runs["router_injection"]),
-        "Clock": join_names(_levels(runs, "clock")),
     }
-    if runs["adoption"].any():
-        facts["Hops that adopt the deadline"] = join_names(
-            [f"{share:.0%}" for share in sorted(runs["adoption"].unique())]
-        )
-    if budgets := budgets_in_words(runs):
-        facts["Budgets"] = budgets[0]
-    if "corpus" in design:
-        facts["Documents"] = _documents(design)
-    if "questions" in design:
-        questions = design["questions"]
-        facts["Questions"] = f"{questions['count']} of the user's own ({questions['digest'][:12]})"
-    if "seed" in design:
-        facts["First seed"] = str(design["seed"])
-    return facts
-
-
-def _documents(design: Mapping[str, Any]) -> str:
-    name, library = str(design["corpus"]), design.get("library")
-    if library is None:
-        return name.replace("_", " ")
-    documents, passages = count_of(library["documents"], "document"), count_of(library["passages"], "passage")
-    return f"{documents} of the user's own, {passages} ({name})"
 
 
 def _state(manifest: Mapping[str, Any]) -> str:
@@ -236,14 +203,6 @@ def _state(manifest: Mapping[str, Any]) -> str:
     if manifest.get("failed_cells"):
         return "not complete: some cells failed, and the same call tries them again"
     return "not complete: everything here is of the runs that are done"
-
-
-def _levels(runs: pd.DataFrame, column: str) -> list[str]:
-    return sorted({str(value) for value in runs[column]})
-
-
-def _yes_or_no(values: pd.Series[bool]) -> str:
-    return "both" if values.nunique() > 1 else "yes" if bool(values.iloc[0]) else "no"
 
 
 _QUANTILES = (0.5, 0.9, 0.95, 0.99)
