@@ -118,11 +118,11 @@ def mean_difference(
     arm differ from the others; p: `scipy.stats.permutation_test`, runs exchanged between arms.
     Raises: ConfigurationError for an arm of fewer than two runs, or a NaN.
     """
-    arms = tuple(_sample(values, name) for values, name in ((first, "first"), (second, "second")))
+    arms = _sample(first, "first"), _sample(second, "second")
     if any(few_differ(arm) for arm in arms):
         interval = adjusted_interval(arms[0], arms[1], check_confidence(confidence))
     else:
-        interval = studentised_interval(arms, check_confidence(confidence), seed, resamples)
+        interval = studentised_interval(*arms, check_confidence(confidence), seed, resamples)
     return Difference(interval, *mean_p_value(*arms, paired=False, seed=seed, resamples=resamples))
 
 

@@ -8,7 +8,8 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_arms import arm, study_runs
+from made_up_findings import ended
+from sample_runs import concatenated
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
@@ -107,14 +108,14 @@ def test_a_band_holds_its_curve_within_0_and_1_and_never_claims_certainty(pairs)
 
 def test_timed_out_runs_are_censored_and_partial_and_failed_ones_compete():
     times = answer_times(
-        arm(("answered", 3.0), ("partial", 4.0), ("failed", 5.0), ("timed_out", 12.0), ("unfinished", math.nan))
+        ended(("answered", 3.0), ("partial", 4.0), ("failed", 5.0), ("timed_out", 12.0), ("unfinished", math.nan))
     )
     assert times.at_s.tolist() == [3.0, 4.0, 5.0, 12.0, 50.0]
     assert times.what.tolist() == [ANSWERED, COMPETING, COMPETING, CENSORED, CENSORED]
 
 
 def test_a_run_that_gave_up_early_had_no_answer_by_the_deadline():
-    early = arm(*[("timed_out", 1.0)] * 5, *[("answered", 8.0)] * 5)
+    early = ended(*[("timed_out", 1.0)] * 5, *[("answered", 8.0)] * 5)
     curve = completion_curves(early)
     assert curve["share"].iloc[-1] == pytest.approx(0.5)
     assert curve["at_s"].iloc[-1] == 10.0
@@ -132,26 +133,26 @@ ENDS = st.lists(
 @settings(max_examples=60)
 @given(ENDS)
 def test_the_share_at_the_deadline_is_that_of_the_runs_answered_in_time(ends):
-    runs = arm(*ends)
+    runs = ended(*ends)
     curve = completion_curves(runs)
     by_deadline = curve[curve["at_s"] <= 10.0]["share"].iloc[-1]
     assert by_deadline == pytest.approx(runs["answered_in_time"].mean())
 
 
 def test_a_curve_says_how_many_runs_are_at_risk_and_how_many_are_answered():
-    curve = completion_curves(arm(("answered", 3.0), ("answered", 3.0), ("partial", 4.0), ("answered", 5.0)))
+    curve = completion_curves(ended(("answered", 3.0), ("answered", 3.0), ("partial", 4.0), ("answered", 5.0)))
     assert curve["at_s"].tolist() == [0.0, 3.0, 5.0, 50.0]
     assert curve["at_risk"].tolist() == [4, 4, 1, 0]
     assert curve["events"].tolist() == [0, 2, 1, 0]
 
 
 def test_arms_are_in_the_order_of_every_figure():
-    runs = study_runs(arm(("answered", 3.0)), arm(("answered", 3.0), alternative="unguarded"))
+    runs = concatenated("runs", [ended(("answered", 3.0)), ended(("answered", 3.0), alternative="unguarded")])
     assert completion_curves(runs)["arm"].cat.categories.tolist() == ["control  unguarded", "A  cooperative"]
 
 
 def test_runs_of_two_budgets_make_no_curve():
-    mixed = study_runs(arm(("answered", 3.0)), arm(("answered", 3.0), timeout_s=5.0, first_seed=1))
+    mixed = concatenated("runs", [ended(("answered", 3.0)), ended(("answered", 3.0), timeout_s=5.0, first_seed=1)])
     with pytest.raises(ConfigurationError, match="decision_timeout_s"):
         completion_curves(mixed)
     with pytest.raises(ConfigurationError, match="runs is empty"):
@@ -159,6 +160,6 @@ def test_runs_of_two_budgets_make_no_curve():
 
 
 def test_an_ended_run_without_an_instant_is_refused():
-    runs = arm(("answered", 3.0), ("failed", 4.0)).assign(returned_at_s=[3.0, math.nan])
+    runs = ended(("answered", 3.0), ("failed", 4.0)).assign(returned_at_s=[3.0, math.nan])
     with pytest.raises(ConfigurationError, match="returned_at_s"):
         answer_times(runs)
