@@ -199,14 +199,6 @@ def completion_study():
     return study_of(runs)
 
 
-def test_a_curve_ends_where_the_last_runs_of_its_arm_were_cut():
-    cut = [run("hard_timeout", seed, returned_at_s=2.0, outcome="timed_out") for seed in (1, 2)]
-    frame = plots.completion_frame(study_of([run("hard_timeout", 0, returned_at_s=1.0), *cut]))
-    assert frame["at_s"].tolist() == [0.0, 1.0, 2.0]
-    assert frame["share"].tolist() == pytest.approx([0.0, 1 / 3, 1 / 3])
-    assert ((frame["low"] <= frame["share"]) & (frame["share"] <= frame["high"])).all()
-
-
 # ---- agreement
 
 
