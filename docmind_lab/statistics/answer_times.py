@@ -8,7 +8,6 @@ runs only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,7 +16,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.tables.conditions import by_condition, varying, with_arms
 
 CENSORED: Final = 0
 ANSWERED: Final = 1
@@ -73,18 +71,3 @@ def answer_times(runs: pd.DataFrame) -> AnswerTimes:
     at_s = np.where(timed_out, np.maximum(at_s, runs["decision_timeout_s"].to_numpy(dtype="float64")), at_s)
     what = np.where(outcome == "answered", ANSWERED, COMPETING)
     return AnswerTimes(at_s, np.where(unfinished | timed_out, CENSORED, what).astype("int64"))
-
-
-def arms_of(runs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield each arm's name and its runs, in the order of every figure; adds the column `arm` if it is missing.
-
-    Raises: ConfigurationError for no runs, and for runs of several conditions, naming the columns.
-    """
-    if runs.empty:
-        raise ConfigurationError("runs is empty: measure some runs first")
-    if sum(1 for _ in by_condition(runs)) > 1:
-        columns = ", ".join(varying(runs)) or "horizon_s"
-        raise ConfigurationError(f"the runs differ in {columns}: take one condition at a time (by_condition)")
-    named = runs if "arm" in runs else with_arms(runs)
-    for arm, group in named.groupby("arm", observed=True, sort=True):
-        yield str(arm), group

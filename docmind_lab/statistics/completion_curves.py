@@ -1,6 +1,6 @@
 """The share of runs answered by each instant, with a confidence band. Every run counts.
 
-    completion_curves(study.runs)        a frame, one row for each instant at which a curve steps
+    completion_curve(answer_times(runs), horizon_s)        a frame, one row for each instant at which a curve steps
 
 The estimator is that of Aalen and Johansen: other ends, such as a failure, compete with an answer. Without them it is
 one minus that of Kaplan and Meier.
@@ -14,13 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from docmind_lab.statistics.answer_times import (
-    ANSWERED,
-    CENSORED,
-    AnswerTimes,
-    answer_times,
-    arms_of,
-)
+from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, AnswerTimes
 from docmind_lab.statistics.interval import Floats, check_confidence
 from docmind_lab.statistics.shares import share_interval
 
@@ -133,27 +127,12 @@ def aalen_johansen(times: AnswerTimes) -> Incidence:
     return Incidence(at_s, at_risk, answered, ended, open_before, share, np.cumsum(censored) - censored)
 
 
-def completion_curves(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the steps of each arm's curve: a row at 0 s, at each instant with an answer, and at the end.
-
-    Columns: arm (ordered categorical), at_s, share (answered by then), low, high (pointwise 95 % band), at_risk (runs
-    still open just before), events (runs answered at it). A curve ends at the horizon, or where its last runs were
-    censored: past that nothing was observed. Up to the deadline nothing is censored, and share is answered / runs.
-    Raises: ConfigurationError for no runs, and for runs of several conditions.
-    """
-    frames = []
-    for arm, group in arms_of(runs):
-        curve = completion_curve(answer_times(group), float(group["horizon_s"].max()))
-        frames.append(curve.assign(arm=arm))
-    names = [str(frame["arm"].iloc[0]) for frame in frames]
-    frame = pd.concat(frames, ignore_index=True)
-    frame["arm"] = pd.Categorical(frame["arm"], categories=names, ordered=True)
-    return frame[["arm", "at_s", "share", "low", "high", "at_risk", "events"]]
-
-
 def completion_curve(times: AnswerTimes, horizon_s: float, confidence: float = 0.95) -> pd.DataFrame:
-    """Return one arm's curve: the columns of `completion_curves` without the arm.
+    """Return the steps of one arm's curve: a row at 0 s, at each instant with an answer, and at the end.
 
+    Columns: at_s, share (answered by then), low, high (pointwise band), at_risk (runs still open just before), events
+    (runs answered at it). A curve ends at the horizon, or where its last runs were censored: past that nothing was
+    observed. Up to the deadline nothing is censored, and share is answered / runs.
     The share is Aalen and Johansen's cumulative incidence of answers (see `Incidence`); partial answers and failures
     compete. The band is symmetric in log(−log(1 − share)), so it stays within 0 and 1: Kalbfleisch and Prentice, The
     Statistical Analysis of Failure Time Data (1980), section 1.4, as `scipy.stats.ecdf(…).sf.confidence_interval(

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_findings import ended
-from sample_runs import concatenated
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes, answer_times
-from docmind_lab.statistics.completion_curves import aalen_johansen, completion_curve, completion_curves
+from docmind_lab.statistics.completion_curves import aalen_johansen, completion_curve
 
 # The 6-mercaptopurine arm of Freireich et al. (1963), as in Klein and Moeschberger (2003), table 1.2: weeks.
 RELAPSES = (6, 6, 6, 7, 10, 13, 16, 22, 23)
@@ -116,7 +115,7 @@ def test_timed_out_runs_are_censored_and_partial_and_failed_ones_compete():
 
 def test_a_run_that_gave_up_early_had_no_answer_by_the_deadline():
     early = ended(*[("timed_out", 1.0)] * 5, *[("answered", 8.0)] * 5)
-    curve = completion_curves(early)
+    curve = completion_curve(answer_times(early), 50.0)
     assert curve["share"].iloc[-1] == pytest.approx(0.5)
     assert curve["at_s"].iloc[-1] == 10.0
 
@@ -134,29 +133,17 @@ ENDS = st.lists(
 @given(ENDS)
 def test_the_share_at_the_deadline_is_that_of_the_runs_answered_in_time(ends):
     runs = ended(*ends)
-    curve = completion_curves(runs)
+    curve = completion_curve(answer_times(runs), 50.0)
     by_deadline = curve[curve["at_s"] <= 10.0]["share"].iloc[-1]
     assert by_deadline == pytest.approx(runs["answered_in_time"].mean())
 
 
 def test_a_curve_says_how_many_runs_are_at_risk_and_how_many_are_answered():
-    curve = completion_curves(ended(("answered", 3.0), ("answered", 3.0), ("partial", 4.0), ("answered", 5.0)))
+    runs = ended(("answered", 3.0), ("answered", 3.0), ("partial", 4.0), ("answered", 5.0))
+    curve = completion_curve(answer_times(runs), 50.0)
     assert curve["at_s"].tolist() == [0.0, 3.0, 5.0, 50.0]
     assert curve["at_risk"].tolist() == [4, 4, 1, 0]
     assert curve["events"].tolist() == [0, 2, 1, 0]
-
-
-def test_arms_are_in_the_order_of_every_figure():
-    runs = concatenated("runs", [ended(("answered", 3.0)), ended(("answered", 3.0), alternative="unguarded")])
-    assert completion_curves(runs)["arm"].cat.categories.tolist() == ["control  unguarded", "A  cooperative"]
-
-
-def test_runs_of_two_budgets_make_no_curve():
-    mixed = concatenated("runs", [ended(("answered", 3.0)), ended(("answered", 3.0), timeout_s=5.0, first_seed=1)])
-    with pytest.raises(ConfigurationError, match="decision_timeout_s"):
-        completion_curves(mixed)
-    with pytest.raises(ConfigurationError, match="runs is empty"):
-        completion_curves(mixed.iloc[:0])
 
 
 def test_an_ended_run_without_an_instant_is_refused():
