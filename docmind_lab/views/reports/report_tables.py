@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
-from docmind_lab.core.text import heading, level, one_line, p_text
+from docmind_lab.core.text import heading, one_line, p_text
 from docmind_lab.findings.criteria import MEASURES
 from docmind_lab.findings.summary import summarise
 from docmind_lab.tables.conditions import by_condition, condition_columns, in_words
@@ -81,7 +81,7 @@ def _arms_table(caption: str, runs: pd.DataFrame) -> Table:
 def contrasts_table(frame: pd.DataFrame, apart: Sequence[str]) -> Table:
     """Return the table of `findings.contrasts`, in the order of the frame."""
     shown: dict[str, list[str]] = {"arm": [one_line(arm) for arm in frame["arm"]]}
-    shown |= {heading(name): [_level(value) for value in frame[name]] for name in apart}
+    shown |= {heading(name): [_cell(value) for value in frame[name]] for name in apart}
     rows = frame.to_dict("records")
     shown["measure"] = [MEASURES[row["measure"]].words for row in rows]
     shown["difference"] = [_difference(row) for row in rows]
@@ -101,9 +101,3 @@ def _difference(row: Mapping[Any, Any]) -> str:
         return "0 (all alike)"
     measure = MEASURES[row["measure"]]
     return f"{measure.change(row['difference'], row['low'], row['high'])}{measure.unit}"
-
-
-def _level(value: object) -> str:
-    if isinstance(value, bool | np.bool_):
-        return "yes" if value else "no"
-    return level(value)
