@@ -60,7 +60,7 @@ def repeated(traces: Traces, runs: int) -> Traces:
         name: pd.concat([frame.assign(trace_id=frame["trace_id"] + f" {n}") for n in range(times)], ignore_index=True)
         for name, frame in (("runs", traces.runs), ("spans", traces.spans), ("generation", traces.generation))
     }
-    return Traces.of_frames(**wanted).only(wanted["runs"]["trace_id"][:runs])
+    return Traces.of(**wanted).only(wanted["runs"]["trace_id"][:runs])
 
 
 def replay_figures(traces: Traces, scale: Scale) -> Iterator[Figure]:

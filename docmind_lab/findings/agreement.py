@@ -19,7 +19,7 @@ import pandas as pd
 from docmind_lab.core.alternative_catalogue import label_of, order_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.finding import Finding, MakesFinding
-from docmind_lab.tables.frames import HasRuns
+from docmind_lab.tables.frames import StudyTables
 
 # The three criteria were set before anything was compared, and no constant of the simulation is fitted to them.
 MEAN_ERROR: Final = 0.01
@@ -121,7 +121,7 @@ class Agreement(MakesFinding):
         return Finding(words, numbers, {"pairs": self.pairs})
 
 
-def agreement(virtual: HasRuns, wall: HasRuns) -> Agreement:
+def agreement(virtual: StudyTables, wall: StudyTables) -> Agreement:
     """Compare the same runs (alternative, options and seed) on two clocks.
 
     Args:

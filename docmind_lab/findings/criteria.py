@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Literal
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.text import count_of, one_line, percent
-from docmind_lab.statistics.answer_times import answer_times
 from docmind_lab.statistics.differences import column_values, mean_difference, paired_mean_difference
 from docmind_lab.statistics.interval import Difference, Interval
-from docmind_lab.statistics.restricted_means import paired_restricted_mean_difference
 from docmind_lab.statistics.shares import paired_share_difference, share_difference, share_of_unseen
 
 
@@ -47,6 +47,11 @@ class Criterion:
     def number(self, value: float) -> str:
         """Return a value as people read it: "0.12", "1.50 s"."""
         return f"{value:.{self.digits}f}{self.unit}"
+
+    def change(self, difference: float, low: float, high: float) -> str:
+        """Return a difference with its interval and their signs: "−0.75 [−0.87, −0.56]"."""
+        change, least, most = (f"{each:+.{self.digits}f}".replace("-", "−") for each in (difference, low, high))
+        return f"{change} [{least}, {most}]"
 
     def bounds(self, interval: Interval) -> str:
         """Return the bounds of an interval as people read them: "[0.05, 0.18]"."""
@@ -89,9 +94,18 @@ MEASURES: Final[Mapping[str, Criterion]] = {
 }
 """The measures in which two arms, or two studies, are set beside each other.
 
-An unfinished run's caller overrun counts with its horizon. time_to_answer_s is the restricted mean up to the deadline,
-as the caller saw it.
+An unfinished run's caller overrun counts with its horizon.
 """
+
+
+def time_to_answer_s(runs: pd.DataFrame) -> npt.NDArray[np.float64]:
+    """Return how long each caller was without an answer up to its deadline, seconds: the mean is a restricted mean.
+
+    Whatever became of a run counts: one that failed, or left with a part of an answer, at 3 s counts with its deadline.
+    A mean over the answered runs alone would be shorter for the arm that gives up sooner.
+    """
+    limit_s, at_s = (runs[name].to_numpy(dtype="float64") for name in ("decision_timeout_s", "returned_at_s"))
+    return np.where(runs["outcome"].astype("str") == "answered", np.minimum(at_s, limit_s), limit_s)
 
 
 def is_known(runs: pd.DataFrame, measure: str) -> bool:
@@ -111,16 +125,15 @@ def difference_in(
 ) -> Difference:
     """Return by how much the first runs differ from the second in a measure of `MEASURES` that is known for all.
 
-    first, second: rows of `runs`; of pairs in the same order. The time to an answer is compared in pairs only.
+    first, second: rows of `runs`; of pairs in the same order.
     """
-    if measure == "time_to_answer_s":
-        tau_s = float(first["decision_timeout_s"].iloc[0])
-        times = [answer_times(side, "no_answer") for side in (first, second)]
-        return paired_restricted_mean_difference(times[0], times[1], tau_s, confidence, resamples=resamples)
-    values = column_values(first, measure), column_values(second, measure)
+    one, other = (
+        time_to_answer_s(side) if measure == "time_to_answer_s" else column_values(side, measure)
+        for side in (first, second)
+    )
     if measure == "answered_in_time":
-        return (paired_share_difference if paired else share_difference)(values[0] > 0, values[1] > 0, confidence)
-    return (paired_mean_difference if paired else mean_difference)(*values, confidence, resamples=resamples)
+        return (paired_share_difference if paired else share_difference)(one > 0, other > 0, confidence)
+    return (paired_mean_difference if paired else mean_difference)(one, other, confidence, resamples=resamples)
 
 
 # More runs than this are not proposed: whoever would need them is told that no practical number settles it.

@@ -360,8 +360,8 @@ def _change(row: Mapping[Any, Any], apart: Sequence[str]) -> str:
     """Return a difference with its interval: "A cooperative: answered in time 0.75 → 0.00, −0.75 [−0.87, −0.56]"."""
     measure = MEASURES[row["measure"]]
     before, after = (f"{row[side]:.{measure.digits}f}" for side in _SIDES)
-    change, low, high = (f"{row[side]:+.{measure.digits}f}".replace("-", "−") for side in ("difference", "low", "high"))
-    return f"{_named(row, apart)}: {measure.words} {before} → {after}{measure.unit}, {change} [{low}, {high}]"
+    change = measure.change(row["difference"], row["low"], row["high"])
+    return f"{_named(row, apart)}: {measure.words} {before} → {after}{measure.unit}, {change}"
 
 
 def _sentence(row: Mapping[Any, Any], apart: Sequence[str]) -> str:

@@ -203,17 +203,19 @@ def scorecard(runs: pd.DataFrame) -> Scorecard:
     scores, drawn_scores = _scores_of(measured), _scores_of(_means_of(sums, draws, control))
 
     def options_with(perf: Matrix) -> Matrix:
-        """Return the scores of the options, with this Perf of all arms, which is on its last axis."""
-        known = np.broadcast_to(judged, (*perf.shape[:-1], *judged.shape)).copy()
-        known[..., table.criteria.index(table.measurable)] = perf[..., places]
+        """Return the scores of the options, with this Perf of all arms."""
+        known = judged.copy()
+        known[:, table.criteria.index(table.measurable)] = perf[places]
         return known
 
     # A caller's overrun is always known, so there is always a mean.
     perf, drawn = (np.nanmean(each, axis=-1) for each in (scores, drawn_scores))
-    totals = arms.assign(**_with_bounds("perf", perf, drawn))
-    totals.loc[places, [*table.criteria, "total_judged"]] = np.column_stack([judged, judged @ table.weights])
-    of_options = _with_bounds("total", options_with(perf) @ table.weights, options_with(drawn) @ table.weights)
-    totals.loc[places, list(of_options)] = np.column_stack(list(of_options.values()))
+    bounds = {"measured": perf, **dict(zip(("low", "high"), np.percentile(drawn, [2.5, 97.5], axis=0), strict=True))}
+    totals = arms.assign(**{f"perf_{name}": each for name, each in bounds.items()})
+    # A total rises with its Perf, so its bounds are those with the bounds of Perf.
+    of_options = {f"total_{name}": options_with(each) @ table.weights for name, each in bounds.items()}
+    known = [judged, judged @ table.weights, *of_options.values()]
+    totals.loc[places, [*table.criteria, "total_judged", *of_options]] = np.column_stack(known)
     names = tuple(arms["option"].iloc[places])
     alone = {name: scores[:, place] for place, name in enumerate(COMPONENTS) if not np.isnan(scores[:, place]).any()}
     leads = {name: winner_of(options_with(each) @ table.weights) for name, each in alone.items()}
@@ -318,12 +320,6 @@ def _scores_of(means: Matrix) -> Matrix:
     """Return the score of each component, 0 to 10, NaN if not measured. means: components on the last axis."""
     zero, best = (np.array([getattr(each, end) for each in COMPONENTS.values()]) for end in ("zero", "best"))
     return np.asarray(10.0 * np.clip((means - zero) / (best - zero), 0.0, 1.0))
-
-
-def _with_bounds(name: str, values: Matrix, drawn: Matrix) -> dict[str, Matrix]:
-    """Return the columns of a value with its interval. drawn: resamples on the first axis."""
-    low, high = np.percentile(drawn, [2.5, 97.5], axis=0)
-    return {f"{name}_measured": values, f"{name}_low": low, f"{name}_high": high}
 
 
 def share_text(share: float) -> str:

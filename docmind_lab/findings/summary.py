@@ -115,6 +115,18 @@ class Summary(MakesFinding):
             index=self.table.index,
         )
 
+    @property
+    def note(self) -> str:
+        """What the headings of `display_table` mean."""
+        slack = duration(HELD_WITHIN_S)
+        seen_by = "as the traces of the runs say" if is_replayed(self.runs) else "from the servers' own log"
+        return (
+            f"Late: after the deadline, {seen_by}: calls received, seconds busy, tokens generated; "
+            f"means per run. Work went on: runs in which anything was at work {slack} after the deadline. Overran: "
+            f"runs whose caller was not back within {slack} of the deadline, and by how much. In "
+            "time: the share of runs, with its Wilson interval. ≥: observation stopped before the end."
+        )
+
     def _worst(self) -> list[str]:
         """Return the worst overrun of each arm, as a lower bound if a run was not back at the horizon."""
         return [
@@ -176,16 +188,8 @@ class Summary(MakesFinding):
         """Return the whole summary, for Python: advice, table and sentences."""
         # The corner named, or a table for screen readers begins with a heading that says nothing.
         table = self.display_table().rename_axis(index=None, columns="alternative")
-        slack = duration(HELD_WITHIN_S)
-        seen_by = "as the traces of the runs say" if is_replayed(self.runs) else "from the servers' own log"
-        note = (
-            f"Late: after the deadline, {seen_by}: calls received, seconds busy, tokens generated; "
-            f"means per run. Work went on: runs in which anything was at work {slack} after the deadline. Overran: "
-            f"runs whose caller was not back within {slack} of the deadline, and by how much. In "
-            "time: the share of runs, with its Wilson interval. ≥: observation stopped before the end."
-        )
         title = self._after_interrupt(self.title)
-        return Finding((title, *map(in_python, self.advice), table, self.sentences, note))
+        return Finding((title, *map(in_python, self.advice), table, self.sentences, self.note))
 
     def _after_interrupt(self, words: str) -> str:
         return after_interrupt(str(self.manifest.get("interrupted", "")), words)

@@ -6,7 +6,6 @@
     tolerance.py           limits that few calls to come will be beyond, several of them together
     answer_times.py        when each run was answered, or why that is not known
     completion_curves.py   the share answered by each instant, with bands
-    restricted_means.py    mean time to an answer within a limit, and differences of it
     means.py               intervals of means: bootstrap, few values that differ, known bounds
     differences.py         two arms, seed by seed or independent; p values of many comparisons
 

@@ -8,24 +8,19 @@ runs only.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.tables.conditions import by_condition, varying, with_arms
 
 CENSORED: Final = 0
 ANSWERED: Final = 1
 COMPETING: Final = 2
 _KINDS: Final = {ANSWERED: "answered", CENSORED: "censored", COMPETING: "ended without an answer"}
-
-TimedOutAs = Literal["censored", "no_answer"]
-"""What a timed-out run says of the time after it was cut: nothing, or that its caller never had an answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,19 +48,15 @@ class AnswerTimes:
         return last_s if (self.what[self.at_s == last_s] == CENSORED).any() else float("inf")
 
 
-def answer_times(runs: pd.DataFrame, timed_out_as: TimedOutAs = "censored") -> AnswerTimes:
+def answer_times(runs: pd.DataFrame) -> AnswerTimes:
     """Return the answer times of one arm's runs, in their order.
 
     runs: rows of the table `runs`. Censored are unfinished runs at their horizon, and timed-out runs where they were
     cut, but not before their deadline: a run that gave up early had no answer by it, and counts so. Hence the share
     answered by the deadline is exactly that of the runs. Where the instant of the cut depends on what a run was at (as
     with a stop flag between steps), what a curve says past the deadline rests on cut runs being like those not cut.
-    timed_out_as="no_answer" takes the caller's point of view instead: a run that was cut never answers, and the share
-    can be told up to the horizon for every arm.
     Raises: ConfigurationError for no runs, or an ended run without the instant of its end.
     """
-    if timed_out_as not in ("censored", "no_answer"):
-        raise ConfigurationError(f'timed_out_as is {timed_out_as!r}: choose "censored" or "no_answer"')
     if runs.empty:
         raise ConfigurationError("runs is empty: measure some runs first")
     outcome = runs["outcome"].astype("str").to_numpy()
@@ -79,20 +70,4 @@ def answer_times(runs: pd.DataFrame, timed_out_as: TimedOutAs = "censored") -> A
     at_s = np.where(unfinished, runs["horizon_s"].to_numpy(dtype="float64"), returned_at_s)
     at_s = np.where(timed_out, np.maximum(at_s, runs["decision_timeout_s"].to_numpy(dtype="float64")), at_s)
     what = np.where(outcome == "answered", ANSWERED, COMPETING)
-    cut = unfinished | timed_out if timed_out_as == "censored" else unfinished
-    return AnswerTimes(at_s, np.where(cut, CENSORED, what).astype("int64"))
-
-
-def arms_of(runs: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """Yield each arm's name and its runs, in the order of every figure; adds the column `arm` if it is missing.
-
-    Raises: ConfigurationError for no runs, and for runs of several conditions, naming the columns.
-    """
-    if runs.empty:
-        raise ConfigurationError("runs is empty: measure some runs first")
-    if sum(1 for _ in by_condition(runs)) > 1:
-        columns = ", ".join(varying(runs)) or "horizon_s"
-        raise ConfigurationError(f"the runs differ in {columns}: take one condition at a time (by_condition)")
-    named = runs if "arm" in runs else with_arms(runs)
-    for arm, group in named.groupby("arm", observed=True, sort=True):
-        yield str(arm), group
+    return AnswerTimes(at_s, np.where(unfinished | timed_out, CENSORED, what).astype("int64"))

@@ -1,9 +1,9 @@
 """The share of runs answered by each instant, with a confidence band. Every run counts.
 
-    completion_curves(study.runs)        a frame, one row for each instant at which a curve steps
+    completion_curve(answer_times(runs), horizon_s)        a frame, one row for each instant at which a curve steps
 
 The estimator is that of Aalen and Johansen: other ends, such as a failure, compete with an answer. Without them it is
-one minus that of Kaplan and Meier. `restricted_means` uses it too.
+one minus that of Kaplan and Meier.
 """
 
 from __future__ import annotations
@@ -14,13 +14,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from docmind_lab.statistics.answer_times import (
-    ANSWERED,
-    CENSORED,
-    AnswerTimes,
-    answer_times,
-    arms_of,
-)
+from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, AnswerTimes
 from docmind_lab.statistics.interval import Floats, check_confidence
 from docmind_lab.statistics.shares import share_interval
 
@@ -108,21 +102,6 @@ class Incidence:
         )
         return np.maximum(0.0, self.share**2 * squares - 2 * self.share * linear + constant)
 
-    def restricted_mean(self, tau_s: float) -> tuple[float, float]:
-        """Return the mean time without an answer within the first tau_s seconds, and its variance (s, s²).
-
-        It is tau minus the area under the share answered. Its variance is that of `variances`, carried through the
-        integral over time: a step at t weighs tau − t. Without competing ends it is that of Klein and Moeschberger,
-        Survival Analysis (2003), eq. 4.5.2; without censoring, the variance of min(time, tau) over the runs / runs.
-        """
-        left_s = np.maximum(0.0, tau_s - self.at_s)
-        gains = left_s * np.diff(self.share, prepend=0.0)
-        still_to_gain = np.cumsum(gains[::-1])[::-1] - gains
-        a, b, c = self._terms()
-        weight = left_s * self.open_before
-        variance = np.sum((a * still_to_gain**2 + b * weight**2 - 2 * c * still_to_gain * weight)[left_s > 0])
-        return float(tau_s - gains.sum()), float(max(0.0, variance))
-
     def _terms(self) -> tuple[Floats, Floats, Floats]:
         n, d, answered = self.at_risk, self.ended, self.answered
         left = n - d
@@ -148,27 +127,12 @@ def aalen_johansen(times: AnswerTimes) -> Incidence:
     return Incidence(at_s, at_risk, answered, ended, open_before, share, np.cumsum(censored) - censored)
 
 
-def completion_curves(runs: pd.DataFrame) -> pd.DataFrame:
-    """Return the steps of each arm's curve: a row at 0 s, at each instant with an answer, and at the end.
-
-    Columns: arm (ordered categorical), at_s, share (answered by then), low, high (pointwise 95 % band), at_risk (runs
-    still open just before), events (runs answered at it). A curve ends at the horizon, or where its last runs were
-    censored: past that nothing was observed. Up to the deadline nothing is censored, and share is answered / runs.
-    Raises: ConfigurationError for no runs, and for runs of several conditions.
-    """
-    frames = []
-    for arm, group in arms_of(runs):
-        curve = completion_curve(answer_times(group), float(group["horizon_s"].max()))
-        frames.append(curve.assign(arm=arm))
-    names = [str(frame["arm"].iloc[0]) for frame in frames]
-    frame = pd.concat(frames, ignore_index=True)
-    frame["arm"] = pd.Categorical(frame["arm"], categories=names, ordered=True)
-    return frame[["arm", "at_s", "share", "low", "high", "at_risk", "events"]]
-
-
 def completion_curve(times: AnswerTimes, horizon_s: float, confidence: float = 0.95) -> pd.DataFrame:
-    """Return one arm's curve: the columns of `completion_curves` without the arm.
+    """Return the steps of one arm's curve: a row at 0 s, at each instant with an answer, and at the end.
 
+    Columns: at_s, share (answered by then), low, high (pointwise band), at_risk (runs still open just before), events
+    (runs answered at it). A curve ends at the horizon, or where its last runs were censored: past that nothing was
+    observed. Up to the deadline nothing is censored, and share is answered / runs.
     The share is Aalen and Johansen's cumulative incidence of answers (see `Incidence`); partial answers and failures
     compete. The band is symmetric in log(−log(1 − share)), so it stays within 0 and 1: Kalbfleisch and Prentice, The
     Statistical Analysis of Failure Time Data (1980), section 1.4, as `scipy.stats.ecdf(…).sf.confidence_interval(

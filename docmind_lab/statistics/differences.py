@@ -24,7 +24,6 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.statistics.answer_times import arms_of
 from docmind_lab.statistics.interval import Difference, Floats, check_confidence
 from docmind_lab.statistics.means import (
     adjusted_interval,
@@ -32,6 +31,7 @@ from docmind_lab.statistics.means import (
     skewed_paired_interval,
     studentised_interval,
 )
+from docmind_lab.tables.conditions import with_arms
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,14 +46,16 @@ def paired_by_seed(runs: pd.DataFrame, first: str, second: str) -> Pairs:
     """Return the runs of two arms over the seeds that both have, ascending.
 
     runs: of one condition. first, second: arms as `conditions.with_arms` calls them.
-    Raises: ConfigurationError for an unknown arm, several conditions, a seed twice in an arm, or no seed in common.
+    Raises: ConfigurationError for an unknown arm, a seed twice in an arm, or no seed in common.
     """
-    arms = dict(arms_of(runs))
+    named = runs if "arm" in runs else with_arms(runs)
     sides = []
     for name in (first, second):
-        if name not in arms:
-            raise ConfigurationError(f"no arm is called {name!r}: choose among {', '.join(map(repr, arms))}")
-        side = arms[name].set_index("seed").sort_index()
+        side = named[named["arm"] == name].set_index("seed").sort_index()
+        if side.empty:
+            raise ConfigurationError(
+                f"no arm is called {name!r}: choose among {', '.join(map(repr, named['arm'].unique()))}"
+            )
         if side.index.has_duplicates:
             twice = side.index[side.index.duplicated()][0]
             raise ConfigurationError(f"{name!r} met seed {twice} more than once: keep one run of each seed")
@@ -118,11 +120,11 @@ def mean_difference(
     arm differ from the others; p: `scipy.stats.permutation_test`, runs exchanged between arms.
     Raises: ConfigurationError for an arm of fewer than two runs, or a NaN.
     """
-    arms = tuple(_sample(values, name) for values, name in ((first, "first"), (second, "second")))
+    arms = _sample(first, "first"), _sample(second, "second")
     if any(few_differ(arm) for arm in arms):
         interval = adjusted_interval(arms[0], arms[1], check_confidence(confidence))
     else:
-        interval = studentised_interval(arms, check_confidence(confidence), seed, resamples)
+        interval = studentised_interval(*arms, check_confidence(confidence), seed, resamples)
     return Difference(interval, *mean_p_value(*arms, paired=False, seed=seed, resamples=resamples))
 
 

@@ -1,6 +1,6 @@
 """Intervals of means: by the bootstrap, for few distinct values, and for values between known bounds.
 
-    studentised_interval((values,), 0.95, seed=0, resamples=9999)            enough values that differ
+    studentised_interval(first, second, 0.95, seed=0, resamples=9999)        two arms, enough values that differ
     adjusted_paired_interval(differences, spread, 0.95)                      most values are equal
     bounded_mean_interval([0.44, 0.43, 0.01, 0.42], least=0.0, most=0.53)    few values, perhaps with two modes
 
@@ -30,8 +30,6 @@ from scipy import stats
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.interval import Floats, Interval, check_confidence
 
-Samples = tuple[Floats, ...]
-
 # Resamples without spread have no standard error. Up to this share of them they can be put beyond either end without
 # any effect on a 95 % interval; more means that the sample has too few values that differ.
 _WITHOUT_SPREAD = 0.01
@@ -39,18 +37,18 @@ _NUMBERS_AT_ONCE = 2_000_000
 _ROUNDING: Final = 1e-9
 
 
-def studentised_interval(samples: Samples, confidence: float, seed: int, resamples: int) -> Interval:
-    """Return a bootstrap-t interval of a mean, or of the mean of the first − that of the second sample.
+def studentised_interval(first: Floats, second: Floats, confidence: float, seed: int, resamples: int) -> Interval:
+    """Return a bootstrap-t interval of the mean of the first − that of the second sample, which both vary.
 
     Source: Efron and Tibshirani, An Introduction to the Bootstrap (1993), section 12.5; second-order correct for means
-    (Hall 1992). Where too many resamples have no spread: `bca_interval`.
+    (Hall 1992). Of skewed values, such as overruns, 91 to 92 % of these intervals hold the truth with 73 runs of each
+    (tests/statistics/test_coverage.py). Where too many resamples have no spread: `bca_interval`.
     """
+    samples = first, second
     estimate, error = (float(value[0]) for value in _means_and_errors([s[np.newaxis] for s in samples]))
-    scale = max(float(np.abs(sample).max()) for sample in samples)
-    if error <= 1e-12 * scale:
-        return _without_width(samples, estimate, confidence)
     rng = np.random.default_rng(seed)
-    portion = max(1, _NUMBERS_AT_ONCE // sum(len(sample) for sample in samples))
+    runs = len(first) + len(second)
+    portion = max(1, _NUMBERS_AT_ONCE // runs)
     drawn = []
     for begun in range(0, resamples, portion):
         rows = min(portion, resamples - begun)
@@ -58,38 +56,35 @@ def studentised_interval(samples: Samples, confidence: float, seed: int, resampl
     means, errors = (np.concatenate(part) for part in zip(*drawn, strict=True))
     spread = errors > 1e-9 * error
     if float(np.mean(~spread)) > _WITHOUT_SPREAD:
-        return bca_interval(samples, confidence, seed, resamples)
+        return bca_interval(first, second, confidence, seed, resamples)
     away = means - estimate
     in_errors = np.where(spread, away / np.where(spread, errors, 1.0), np.copysign(np.inf, away))
     tail = (1.0 - confidence) / 2
     low_t, high_t = np.quantile(in_errors, [tail, 1.0 - tail], method="inverted_cdf")
     low, high = estimate - float(high_t) * error, estimate - float(low_t) * error
-    return Interval(estimate, low, high, confidence, f"studentised bootstrap{_kind(samples)}", _runs(samples))
+    return Interval(estimate, low, high, confidence, "studentised bootstrap", runs)
 
 
-def bca_interval(samples: Samples, confidence: float, seed: int, resamples: int) -> Interval:
-    """Return a BCa interval of a sample's mean, or of its difference between two, by `scipy.stats.bootstrap`.
+def bca_interval(first: Floats, second: Floats, confidence: float, seed: int, resamples: int) -> Interval:
+    """Return a BCa interval of the difference of the means of two samples, by `scipy.stats.bootstrap`.
 
     Where BCa is not defined, percentiles; `method` says which. The confidence is widened for few runs: a bootstrap
     takes the variance over n and the normal quantile, where n − 1 and Student's are due. Source: Efron (1987), JASA
     82:171; Hesterberg (2015), The American Statistician 69:371, section 4.
     """
 
-    def difference(*drawn: Floats, axis: int = -1) -> Any:
-        values = [sample.mean(axis=axis) for sample in drawn]
-        return values[0] if len(values) == 1 else values[0] - values[1]
+    def difference(one: Floats, other: Floats, axis: int = -1) -> Any:
+        return one.mean(axis=axis) - other.mean(axis=axis)
 
-    estimate = float(difference(*samples))
-    if all(np.ptp(sample) == 0.0 for sample in samples):
-        return _without_width(samples, estimate, confidence)
-    smallest = min(len(sample) for sample in samples)
+    samples, runs = (first, second), len(first) + len(second)
+    estimate, smallest = float(difference(*samples)), min(len(first), len(second))
     quantile = stats.t.ppf(0.5 + confidence / 2, smallest - 1) * math.sqrt(smallest / (smallest - 1))
     located: dict[str, Any] = {
         "statistic": difference,
         "vectorized": True,
         "axis": -1,
         "confidence_level": float(2 * stats.norm.cdf(quantile) - 1),
-        "batch": max(1, _NUMBERS_AT_ONCE // sum(len(sample) for sample in samples)),
+        "batch": max(1, _NUMBERS_AT_ONCE // runs),
         "rng": np.random.default_rng(seed),
     }
     with warnings.catch_warnings():
@@ -101,28 +96,14 @@ def bca_interval(samples: Samples, confidence: float, seed: int, resamples: int)
             again = stats.bootstrap(samples, n_resamples=0, bootstrap_result=result, method="percentile", **located)
             method, bounds = "percentile", again.confidence_interval
     low, high = min(float(bounds.low), estimate), max(float(bounds.high), estimate)
-    return Interval(estimate, low, high, confidence, f"{method} bootstrap{_kind(samples)}", _runs(samples))
+    return Interval(estimate, low, high, confidence, f"{method} bootstrap", runs)
 
 
 def _means_and_errors(samples: list[Floats]) -> tuple[Floats, Floats]:
-    """Return for each row the (difference of) means and its standard error, Welch's for two samples."""
-    means = [sample.mean(axis=-1) for sample in samples]
+    """Return for each row the difference of means and its standard error, Welch's."""
+    first, second = (sample.mean(axis=-1) for sample in samples)
     squares = [sample.var(axis=-1, ddof=1) / sample.shape[-1] for sample in samples]
-    return (means[0] if len(means) == 1 else means[0] - means[1]), np.sqrt(sum(squares))
-
-
-def _without_width(samples: Samples, estimate: float, confidence: float) -> Interval:
-    all_equal = "all differences are equal" if len(samples) == 1 else "no arm varies"
-    method = f"none: {all_equal}, so the interval has no width"
-    return Interval(estimate, estimate, estimate, confidence, method, _runs(samples))
-
-
-def _kind(samples: Samples) -> str:
-    return ", paired" if len(samples) == 1 else ""
-
-
-def _runs(samples: Samples) -> int:
-    return sum(len(sample) for sample in samples)
+    return first - second, np.sqrt(sum(squares))
 
 
 FEWEST_THAT_DIFFER: Final = 10

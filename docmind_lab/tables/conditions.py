@@ -83,12 +83,12 @@ def varying(runs: pd.DataFrame) -> list[str]:
         several.remove("horizon_s")
     if "server_behaviour" in several:
         # Two columns of one thing: the switch, and what it is a part of.
-        redundant = "stops_on_disconnect" if profiles_of_servers(runs) else "server_behaviour"
+        redundant = "stops_on_disconnect" if _profiles_of_servers(runs) else "server_behaviour"
         several = [column for column in several if column != redundant]
     return several
 
 
-def profiles_of_servers(runs: pd.DataFrame) -> list[str]:
+def _profiles_of_servers(runs: pd.DataFrame) -> list[str]:
     """Names of the measured profiles that the servers of these runs behaved by, besides the two extremes."""
     return sorted(set(runs["server_behaviour"].astype("str")) - {"stops", "goes-on", ""})
 
@@ -131,7 +131,7 @@ def conditions_in_words(runs: pd.DataFrame) -> list[str]:
         *([] if faults == ["none"] else [f"fault {join_names(faults)}"]),
         *(["a router engine is asked first"] if runs["router_injection"].all() else []),
         *_servers_in_words(runs),
-        *budgets_in_words(runs),
+        *_budgets_in_words(runs),
         "replayed from traces" if is_replayed(runs) else f"{clocks} clock",
     ]
 
@@ -145,13 +145,13 @@ def _servers_in_words(runs: pd.DataFrame) -> list[str]:
     """What servers do when their client leaves, where that is not to stop at once, and how many adopt the deadline."""
     shares = runs["adoption"].unique()
     adopting = [in_words(runs.iloc[0], ["adoption"])] if len(shares) == 1 and shares[0] else []
-    profiles = profiles_of_servers(runs)
+    profiles = _profiles_of_servers(runs)
     if profiles:
         return [f"servers behave as {join_names(profiles)} when their client leaves", *adopting]
     return [*([] if runs["stops_on_disconnect"].any() else ["servers go on when their client leaves"]), *adopting]
 
 
-def budgets_in_words(runs: pd.DataFrame) -> list[str]:
+def _budgets_in_words(runs: pd.DataFrame) -> list[str]:
     """Describe the budgets of tokens, calls and cost, the tightest first; an empty list where no run has one."""
     levels = sorted({str(level) for level in runs["second_budgets"]}, key=order_of_level)
     return [] if levels == [NO_BUDGETS] else [join_names([_budget_in_words(level) for level in levels], "or")]

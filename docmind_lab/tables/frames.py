@@ -22,17 +22,13 @@ from docmind_lab.core.whole_files import Write
 from docmind_lab.tables.records import DTYPES, TABLES, Column
 
 
-class HasRuns(Protocol):
-    """A study, or any other object with a table of runs."""
+class StudyTables(Protocol):
+    """A study, or any other object with the three tables that `docmind_lab.tables` documents."""
 
     @property
     def runs(self) -> pd.DataFrame:
         """The table of runs, one row per run."""
         ...
-
-
-class StudyTables(HasRuns, Protocol):
-    """A study, or any other object with the three tables that `docmind_lab.tables` documents."""
 
     @property
     def calls(self) -> pd.DataFrame:

@@ -15,7 +15,10 @@ from docmind_lab.findings.choice import choose
 DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 
 
-@pytest.mark.parametrize("kind", often(KINDS, "choices", "timeouts", "falls", "rare costs"))
+OFTEN = ("choices", "timeouts", "falls", "rare costs", *(kind for kind in KINDS if kind.startswith("what-if")))
+
+
+@pytest.mark.parametrize("kind", often(KINDS, *OFTEN))
 def test_following_the_advice_gives_what_it_promised(kind: str) -> None:
     """The small form: few repetitions, which a badly wrong claim does not survive."""
     found = Calibration.over(12, KINDS[kind]())

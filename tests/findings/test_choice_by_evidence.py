@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from golden import assert_golden
+from made_up_findings import arm, table
 from sample_runs import sample_run, study_of
 
 from docmind_lab.core.alternative_catalogue import is_mistake
-from docmind_lab.findings.choice import FEWEST_PAIRS, Choice, choose
+from docmind_lab.findings.choice import FEWEST_PAIRS, choose
 from docmind_lab.findings.criteria import CRITERIA, Undecided
 from docmind_lab.findings.summary import summarise
 from docmind_lab.statistics.interval import Interval
 from docmind_lab.tables.records import RunRecord
-
-
-def runs_of(*records: RunRecord) -> pd.DataFrame:
-    return study_of(list(records)).runs
-
-
-def arm(alternative: str, runs: int = 40, **columns: Any) -> list[RunRecord]:
-    """Runs of an arm; a column is a value, or a list with one for each repeat."""
-    return [
-        sample_run(
-            alternative,
-            repeat,
-            run_id=f"{alternative}-{columns.get('alternative_options', '')}-{repeat}",
-            **{name: value[repeat] if isinstance(value, list) else value for name, value in columns.items()},
-        )
-        for repeat in range(runs)
-    ]
-
-
-def chosen(*arms: list[RunRecord]) -> Choice:
-    return choose(runs_of(*(record for records in arms for record in records)))
-
 
 FAILED = {"outcome": "failed", "answered_in_time": False}
 UNANSWERED = {"answered_in_time": False}
@@ -162,7 +141,7 @@ def told(runs: pd.DataFrame) -> str:
 
 
 def test_every_choice_is_the_one_that_was_read() -> None:
-    texts = {name: told(runs_of(*(record for records in arms for record in records))) for name, arms in ARMS.items()}
+    texts = {name: told(table(*itertools.chain(*arms))) for name, arms in ARMS.items()}
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
@@ -178,8 +157,8 @@ def test_every_choice_is_the_one_that_was_read() -> None:
 )
 def test_a_documented_mistake_is_never_chosen(alternative: str, options: str) -> None:
     assert is_mistake(alternative, options)
-    found = chosen(arm(alternative, alternative_options=options), arm("stop_flag", caller_overrun_s=0.6))
-    assert found.chosen == ()
+    runs = table(*arm(alternative, alternative_options=options), *arm("stop_flag", caller_overrun_s=0.6))
+    assert choose(runs).chosen == ()
 
 
 def test_variants_that_are_no_mistakes_may_be_chosen() -> None:

@@ -13,6 +13,7 @@ from sample_runs import sample_run
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.contrasts import contrasts
+from docmind_lab.findings.criteria import time_to_answer_s
 
 LATE = {"outcome": "timed_out", "answered_in_time": False, "returned_at_s": 2.0, "source_recall": 0.0}
 
@@ -46,6 +47,19 @@ def test_every_difference_is_the_one_that_was_read() -> None:
     }
     texts = {name: contrasts(table(*each), "A").to_csv(index=False, float_format="%.4g") for name, each in runs.items()}
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
+
+
+def test_time_without_an_answer_counts_until_the_deadline_whatever_became_of_the_run() -> None:
+    """Studies 6: the mean is a restricted mean, over all runs."""
+    changes = (
+        {"returned_at_s": 0.5},
+        {"returned_at_s": 3.0},
+        {"outcome": "failed", "returned_at_s": 0.1},
+        LATE,
+        UNFINISHED,
+    )
+    runs = table(*(sample_run("cooperative", repeat, **each) for repeat, each in enumerate(changes)))
+    assert time_to_answer_s(runs).tolist() == [0.5, 2.0, 2.0, 2.0, 2.0]
 
 
 @pytest.mark.parametrize("name", ["B:naive", "hard_timeout:naive", "B  hard timeout (naive)"])

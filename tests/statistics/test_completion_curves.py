@@ -6,15 +6,23 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from censored_examples import LEUKAEMIA, WORKED
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_arms import arm, study_runs
+from made_up_findings import ended
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes, answer_times
-from docmind_lab.statistics.completion_curves import aalen_johansen, completion_curve, completion_curves
+from docmind_lab.statistics.completion_curves import aalen_johansen, completion_curve
+
+# The 6-mercaptopurine arm of Freireich et al. (1963), as in Klein and Moeschberger (2003), table 1.2: weeks.
+RELAPSES = (6, 6, 6, 7, 10, 13, 16, 22, 23)
+STILL_WELL = (6, 9, 10, 11, 17, 19, 20, 25, 32, 32, 34, 35)
+LEUKAEMIA = AnswerTimes(np.array(RELAPSES + STILL_WELL, dtype=float), np.array([ANSWERED] * 9 + [CENSORED] * 12))
+
+# Worked by hand: 6 runs at risk, an answer; 5, a failure; 4, an answer; 3, cut; 2, an answer; 1, cut.
+# Open before: 1, 5/6, 2/3, 1/2, 1/2, 1/4. Share: 1/6, 1/6, 1/6 + 2/3 × 1/4, same, 1/3 + 1/2 × 1/2, same.
+WORKED = AnswerTimes(np.arange(1.0, 7.0), np.array([ANSWERED, COMPETING, ANSWERED, CENSORED, ANSWERED, CENSORED]))
 
 TIMES = st.lists(
     st.tuples(st.integers(1, 12), st.sampled_from([ANSWERED, COMPETING, CENSORED])), min_size=2, max_size=30
@@ -99,15 +107,15 @@ def test_a_band_holds_its_curve_within_0_and_1_and_never_claims_certainty(pairs)
 
 def test_timed_out_runs_are_censored_and_partial_and_failed_ones_compete():
     times = answer_times(
-        arm(("answered", 3.0), ("partial", 4.0), ("failed", 5.0), ("timed_out", 12.0), ("unfinished", math.nan))
+        ended(("answered", 3.0), ("partial", 4.0), ("failed", 5.0), ("timed_out", 12.0), ("unfinished", math.nan))
     )
     assert times.at_s.tolist() == [3.0, 4.0, 5.0, 12.0, 50.0]
     assert times.what.tolist() == [ANSWERED, COMPETING, COMPETING, CENSORED, CENSORED]
 
 
 def test_a_run_that_gave_up_early_had_no_answer_by_the_deadline():
-    early = arm(*[("timed_out", 1.0)] * 5, *[("answered", 8.0)] * 5)
-    curve = completion_curves(early)
+    early = ended(*[("timed_out", 1.0)] * 5, *[("answered", 8.0)] * 5)
+    curve = completion_curve(answer_times(early), 50.0)
     assert curve["share"].iloc[-1] == pytest.approx(0.5)
     assert curve["at_s"].iloc[-1] == 10.0
 
@@ -124,42 +132,21 @@ ENDS = st.lists(
 @settings(max_examples=60)
 @given(ENDS)
 def test_the_share_at_the_deadline_is_that_of_the_runs_answered_in_time(ends):
-    runs = arm(*ends)
-    curve = completion_curves(runs)
+    runs = ended(*ends)
+    curve = completion_curve(answer_times(runs), 50.0)
     by_deadline = curve[curve["at_s"] <= 10.0]["share"].iloc[-1]
     assert by_deadline == pytest.approx(runs["answered_in_time"].mean())
 
 
-def test_a_run_that_was_cut_never_answers_when_its_caller_is_asked():
-    runs = arm(("answered", 3.0), ("timed_out", 10.0), ("timed_out", 10.0))
-    assert completion_curves(runs)["at_s"].iloc[-1] == 10.0
-    as_seen = completion_curve(answer_times(runs, "no_answer"), 50.0)
-    assert as_seen[["at_s", "share"]].to_numpy()[-1].tolist() == pytest.approx([50.0, 1 / 3])
-
-
 def test_a_curve_says_how_many_runs_are_at_risk_and_how_many_are_answered():
-    curve = completion_curves(arm(("answered", 3.0), ("answered", 3.0), ("partial", 4.0), ("answered", 5.0)))
+    runs = ended(("answered", 3.0), ("answered", 3.0), ("partial", 4.0), ("answered", 5.0))
+    curve = completion_curve(answer_times(runs), 50.0)
     assert curve["at_s"].tolist() == [0.0, 3.0, 5.0, 50.0]
     assert curve["at_risk"].tolist() == [4, 4, 1, 0]
     assert curve["events"].tolist() == [0, 2, 1, 0]
 
 
-def test_arms_are_in_the_order_of_every_figure():
-    runs = study_runs(arm(("answered", 3.0)), arm(("answered", 3.0), alternative="unguarded"))
-    assert completion_curves(runs)["arm"].cat.categories.tolist() == ["control  unguarded", "A  cooperative"]
-
-
-def test_runs_of_two_budgets_make_no_curve():
-    mixed = study_runs(arm(("answered", 3.0)), arm(("answered", 3.0), timeout_s=5.0, first_seed=1))
-    with pytest.raises(ConfigurationError, match="decision_timeout_s"):
-        completion_curves(mixed)
-    with pytest.raises(ConfigurationError, match="runs is empty"):
-        completion_curves(mixed.iloc[:0])
-
-
 def test_an_ended_run_without_an_instant_is_refused():
-    runs = arm(("answered", 3.0), ("failed", 4.0)).assign(returned_at_s=[3.0, math.nan])
+    runs = ended(("answered", 3.0), ("failed", 4.0)).assign(returned_at_s=[3.0, math.nan])
     with pytest.raises(ConfigurationError, match="returned_at_s"):
         answer_times(runs)
-    with pytest.raises(ConfigurationError, match="timed_out_as"):
-        answer_times(pd.DataFrame(), timed_out_as="dropped")

@@ -13,9 +13,7 @@ from scipy import stats
 from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
 from docmind_lab.statistics.completion_curves import completion_curve
 from docmind_lab.statistics.differences import mean_p_value
-from docmind_lab.statistics.interval import difference_of
 from docmind_lab.statistics.means import studentised_interval
-from docmind_lab.statistics.restricted_means import pseudo_values, restricted_mean
 from docmind_lab.statistics.shares import paired_share_difference, share_interval
 
 REPEATS = 500
@@ -44,42 +42,33 @@ def paired_shares(rng, _):
     return holds(paired_share_difference(common < 0.9, second).interval, 0.3)
 
 
-# ---- paired differences
+# ---- differences of independent arms
 
 
-def late_under_the_second_alone(rng, size):
-    """Work that goes on under one arm after the deadline, for the one run in four that is late."""
+def late_work(rng, size):
+    """Work that goes on after the deadline, for the one run in four that is late."""
     late = rng.lognormal(np.log(12), 0.8, size) > DEADLINE_S
     return np.where(late, rng.exponential(4.0, size), 0.0)
 
 
-def a_third_of_the_overrun(rng, size):
-    return 0.7 * np.maximum(rng.lognormal(np.log(12), 0.8, size) - 14.0, 0.0)
+def overruns(rng, size):
+    return np.maximum(rng.lognormal(np.log(12), 0.8, size) - 14.0, 0.0)
 
 
-def noise_on_a_common_latency(rng, size):
-    latency_s = rng.lognormal(np.log(12), 0.8, size)
-    return (latency_s + rng.normal(0.0, 2.0, size)) - (latency_s - 1.0)
+def recall_in_quarters(rng, size):
+    return rng.binomial(4, 0.6, size) / 4
 
 
-def quarters_of_recall(rng, size):
-    return rng.binomial(4, 0.6, size) / 4 - rng.binomial(4, 0.5, size) / 4
+def times_to_answer(rng, size):
+    return np.minimum(rng.lognormal(np.log(12), 0.8, size), DEADLINE_S)
 
 
-def restricted_times(rng, size):
-    """Pseudo-values of two arms that met the same latencies, one of them a fifth faster but for noise."""
-    latency_s = rng.lognormal(np.log(12), 0.8, size)
-    arms_s = (latency_s * rng.lognormal(0.0, 0.2, size), 0.8 * latency_s)
-    times = [AnswerTimes(np.minimum(at_s, 20.0), (at_s < 20.0).astype(int)) for at_s in arms_s]
-    return np.subtract(*(pseudo_values(arm, DEADLINE_S) for arm in times))
+def two_arms(draw):
+    """Arms that are the same, of which one has half as many runs again."""
+    return lambda rng, n: holds(studentised_interval(draw(rng, RUNS), draw(rng, 110), 0.95, n, 999), 0.0)
 
 
-def paired_bootstrap(draw):
-    truth = million_draws(draw)
-    return lambda rng, n: holds(studentised_interval((draw(rng, RUNS),), 0.95, n, 999), truth())
-
-
-# ---- restricted means and completion curves
+# ---- completion curves
 
 
 def drawn_times(rng, cut_at_s, size=RUNS):
@@ -94,26 +83,12 @@ def at_random(rng):
     return rng.uniform(8.0, 60.0, RUNS)
 
 
-def without_an_answer_s(rng, size):
-    times = drawn_times(rng, np.inf, size)
-    return np.where(times.what == ANSWERED, np.minimum(times.at_s, DEADLINE_S), DEADLINE_S)
-
-
 def answered_by_18_s(rng, size):
     times = drawn_times(rng, np.inf, size)
     return (times.what == ANSWERED) & (times.at_s <= 18.0)
 
 
-MEAN_S, SHARE = million_draws(without_an_answer_s), million_draws(answered_by_18_s)
-
-
-def restricted(cut):
-    return lambda rng, _: holds(restricted_mean(drawn_times(rng, cut(rng)), DEADLINE_S), MEAN_S())
-
-
-def difference_of_restricted_means(rng, _):
-    arms = [restricted_mean(drawn_times(rng, DEADLINE_S), DEADLINE_S) for _ in range(2)]
-    return holds(difference_of(*arms), 0.0)
+SHARE = million_draws(answered_by_18_s)
 
 
 def band(rng, _):
@@ -128,22 +103,7 @@ KINDS = {
         **{f"Wilson at {share}": wilson(share) for share in (0.5, 0.8, 0.9, 0.95)},
         "paired": paired_shares,
     },
-    "paired differences": {
-        draw.__name__: paired_bootstrap(draw)
-        for draw in (
-            late_under_the_second_alone,
-            a_third_of_the_overrun,
-            noise_on_a_common_latency,
-            quarters_of_recall,
-            restricted_times,
-        )
-    },
-    "restricted means": {
-        "cut at the deadline": restricted(lambda rng: DEADLINE_S),
-        "never cut": restricted(lambda rng: np.inf),
-        "cut at random": restricted(at_random),
-        "difference": difference_of_restricted_means,
-    },
+    "independent arms": {draw.__name__: two_arms(draw) for draw in (recall_in_quarters, times_to_answer)},
     "completion curves": {"band at an instant": band},
 }
 ALL = [(kind, name) for kind, cases in KINDS.items() for name in cases]
@@ -154,7 +114,7 @@ def times_held(case, repeats):
     return sum(case(rng, repeat) for repeat in range(repeats))
 
 
-@pytest.mark.parametrize("kind", often(["shares", "paired differences", "restricted means"], "shares"))
+@pytest.mark.parametrize("kind", often(["shares", "independent arms"], "shares"))
 def test_95_percent_intervals_hold_the_truth_93_to_97_percent_of_the_time(kind):
     """Each case is drawn 500 times, and all cases of a kind together are held to 93–97 %.
 
@@ -174,6 +134,12 @@ def test_each_interval_holds_the_truth_93_to_97_percent_of_4000_times(kind, name
     assert LOW <= times_held(KINDS[kind][name], 4000) / 4000 <= HIGH
 
 
+@pytest.mark.parametrize("draw", [late_work, overruns])
+def test_of_skewed_values_an_interval_of_independent_arms_holds_the_truth_in_nine_of_ten_studies(draw):
+    """91 to 92 % of 2,000; pairs have an interval that allows for skewness."""
+    assert times_held(two_arms(draw), REPEATS) >= stats.binom.ppf(0.001, REPEATS, 0.91)
+
+
 # ---- A/A: two arms that are the same, with independent seeds
 
 
@@ -187,5 +153,5 @@ def test_arms_that_differ_are_flagged_nearly_always():
     rng = np.random.default_rng(1)
     first = drawn_times(rng, DEADLINE_S)
     second = AnswerTimes(drawn_times(rng, 2 * DEADLINE_S).at_s / 2, np.full(RUNS, ANSWERED))
-    pseudo = (pseudo_values(arm, DEADLINE_S) for arm in (first, second))
-    assert mean_p_value(*pseudo, paired=False, resamples=999)[0] <= 0.002
+    times_s = (np.where(arm.what == ANSWERED, np.minimum(arm.at_s, DEADLINE_S), DEADLINE_S) for arm in (first, second))
+    assert mean_p_value(*times_s, paired=False, resamples=999)[0] <= 0.002

@@ -4,7 +4,8 @@ import math
 
 import numpy as np
 import pytest
-from made_up_arms import arm, study_runs
+from made_up_findings import ended
+from sample_runs import concatenated
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
@@ -88,10 +89,11 @@ def test_samples_that_cannot_be_compared_are_refused():
 
 
 def test_pairs_are_the_seeds_that_both_arms_met_in_one_order():
-    runs = study_runs(
-        arm(("answered", 3.0), ("answered", 4.0), ("unfinished", math.nan)),
-        arm(("answered", 9.0), ("answered", 7.0), alternative="unguarded", first_seed=1),
-    ).sample(frac=1.0, random_state=1)
+    arms = [
+        ended(("answered", 3.0), ("answered", 4.0), ("unfinished", math.nan)),
+        ended(("answered", 9.0), ("answered", 7.0), alternative="unguarded", first_seed=1),
+    ]
+    runs = concatenated("runs", arms).sample(frac=1.0, random_state=1)
     pairs = paired_by_seed(runs, "A  cooperative", "control  unguarded")
     assert pairs.first.index.tolist() == pairs.second.index.tolist() == [1, 2]
     # Unfinished: all of the horizon of 50 s past the deadline of 10 s.
@@ -100,10 +102,10 @@ def test_pairs_are_the_seeds_that_both_arms_met_in_one_order():
 
 
 def test_pairs_that_cannot_be_made_are_refused():
-    one, other = arm(("answered", 3.0)), arm(("answered", 3.0), alternative="unguarded", first_seed=5)
+    one, other = ended(("answered", 3.0)), ended(("answered", 3.0), alternative="unguarded", first_seed=5)
     for runs, names, message in (
-        (study_runs(one, other), ("A  cooperative", "control  unguarded"), "share no seed"),
-        (study_runs(one, one), ("A  cooperative", "A  cooperative"), "seed 0 more than once"),
+        (concatenated("runs", [one, other]), ("A  cooperative", "control  unguarded"), "share no seed"),
+        (concatenated("runs", [one, one]), ("A  cooperative", "A  cooperative"), "seed 0 more than once"),
         (one, ("A  cooperative", "nobody"), "choose among 'A  cooperative'"),
     ):
         with pytest.raises(ConfigurationError, match=message):

@@ -83,3 +83,21 @@ def budgeted(alternative: str, seed: int, used: float, limit: float = 6.0, **cha
     shared = {"second_budgets": f"{limit:g} calls", "call_budget": limit, "calls_overspent": max(0.0, used - limit)}
     propagates = alternative in ("cooperative", "hybrid")
     return sample_run(alternative, seed, **shared | {"deadline_propagation": propagates} | changes)
+
+
+def ended(*ends, alternative="cooperative", timeout_s=10.0, horizon_s=50.0, first_seed=0):
+    """Runs of an arm. ends: (outcome, returned_at_s) for each seed, counted from first_seed."""
+    records = [
+        sample_run(
+            alternative,
+            seed,
+            outcome=outcome,
+            returned_at_s=math.nan if outcome == "unfinished" else at_s,
+            decision_timeout_s=timeout_s,
+            horizon_s=horizon_s,
+            answered_in_time=outcome == "answered" and at_s <= timeout_s,
+            caller_overrun_s=math.nan if outcome == "unfinished" else max(0.0, at_s - timeout_s),
+        )
+        for seed, (outcome, at_s) in enumerate(ends, start=first_seed)
+    ]
+    return to_frame("runs", records)

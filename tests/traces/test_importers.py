@@ -112,38 +112,26 @@ FORMS: dict[str, tuple[str, Callable[[Sequence[ReadableSpan]], str]]] = {
 }
 
 
-def test_a_span_of_an_agent_that_failed_is_a_failed_run(tmp_path: Path) -> None:
+def spans_of(*, name: str, operation: str, inner: str = "", **attributes: str) -> Sequence[ReadableSpan]:
+    """A span of this operation, around one of another, beside that of another trace."""
     agent = Agent()
-    top = agent.begin("invoke_agent other", 0, operation="invoke_agent", **{"error.type": "ValueError"})
-    agent.end(agent.begin("chat", 0, top, operation="chat"), 1)
-    agent.end(top, 2)
-    assert sorted(imported(tmp_path, "spans.json", line_of(agent.spans)).runs["outcome"]) == ["answered", "failed"]
-
-
-def test_traces_without_any_call_are_left_out(tmp_path: Path) -> None:
-    agent = Agent()
-    agent.end(agent.begin("GET /health", 0), 1)
-    traces = imported(tmp_path, "spans.json", line_of(agent.spans))
-    assert len(traces) == 1
-    assert "1 of 1 trace without any call" in traces.notes[0]
-
-
-def test_the_span_of_a_request_around_an_agent_is_the_run(tmp_path: Path) -> None:
-    agent = Agent()
-    top = agent.begin("POST /ask", 0)
-    agent.end(agent.begin("chat", 1, top, operation="chat"), 3)
+    top = agent.begin(name, 0, operation=operation, **{"gen_ai.conversation.id": "chat-8"}, **attributes)
+    if inner:
+        agent.end(agent.begin(inner, 1, top, operation=inner), 3)
     agent.end(top, 5)
-    assert sorted(imported(tmp_path, "spans.json", line_of(agent.spans)).runs["ended_at_s"]) == [5, 9]
+    return agent.spans[4:]
 
 
-def test_a_tool_that_makes_calls_itself_is_an_agent(tmp_path: Path) -> None:
-    agent = Agent()
-    top = agent.begin("execute_tool research", 0, operation="execute_tool")
-    agent.end(agent.begin("chat", 1, top, operation="chat"), 3)
-    agent.end(top, 5)
-    traces = imported(tmp_path, "spans.json", line_of(agent.spans[-2:]))
-    assert traces.spans["kind"].tolist() == ["agent", "llm"]
-    assert "1 tool that made calls themselves count as agents." in traces.notes
+ALONE: dict[str, Sequence[ReadableSpan]] = {
+    "an agent that failed is a failed run": spans_of(
+        name="invoke_agent other", operation="invoke_agent", inner="chat", **{"error.type": "ValueError"}
+    ),
+    "a trace without any call is left out": spans_of(name="GET /health", operation=""),
+    "a request around an agent is the run": spans_of(name="POST /ask", operation="", inner="chat"),
+    "a tool that makes calls itself is an agent": spans_of(
+        name="execute_tool research", operation="execute_tool", inner="chat"
+    ),
+}
 
 
 # ---- LangSmith, by its own schema
@@ -240,6 +228,7 @@ def test_runs_are_read_from_every_form_of_every_tool(tmp_path: Path) -> None:
         "Langfuse": [import_traces(EXPORTS / "langfuse.jsonl")],
         "Langfuse, downloaded": [imported(tmp_path, "trace.json", langfuse_download())],
         "Phoenix": [import_traces(EXPORTS / "phoenix.parquet")],
+        **{name: [imported(tmp_path, "spans.json", line_of(spans))] for name, spans in ALONE.items()},
     }
     texts = {}
     for tool, forms in exports.items():

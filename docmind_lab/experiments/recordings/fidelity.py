@@ -21,7 +21,7 @@ from docmind_lab.findings.agreement import SAME_OUTCOME, Agreement, pairs_of
 from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.statistics.interval import Interval
 from docmind_lab.statistics.shares import share_interval
-from docmind_lab.tables.frames import HasRuns
+from docmind_lab.tables.frames import StudyTables
 
 DISTANCE: Final = 0.02
 """Greatest Kolmogorov–Smirnov distance of the completion times."""
@@ -60,7 +60,7 @@ class Fidelity(Agreement):
         return Finding((title, *super().finding().words), numbers, {"pairs": self.pairs})
 
 
-def fidelity(live: HasRuns, replay: HasRuns) -> Fidelity:
+def fidelity(live: StudyTables, replay: StudyTables) -> Fidelity:
     """Compare a live study with the replay of its recording under the same deadline.
 
     Raises: ConfigurationError for studies that share no run, as `agreement`.
@@ -102,7 +102,7 @@ class Promise(MakesFinding):
         return Finding((title,), {"promised": self.promised.estimate, "kept": self.kept.estimate, "holds": self.holds})
 
 
-def promise(replay: HasRuns, live: HasRuns) -> Promise:
+def promise(replay: StudyTables, live: StudyTables) -> Promise:
     """Compare the share answered in time of a replay with that of a live study, of one alternative and deadline.
 
     Raises: ConfigurationError for two that have no runs, or differ in alternative or deadline.

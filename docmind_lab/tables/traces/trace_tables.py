@@ -14,10 +14,11 @@ import os
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 import numpy as np
 import pandas as pd
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
@@ -116,47 +117,34 @@ class Traces(ShownAsCode):
     @classmethod
     def of(
         cls,
-        runs: Iterable[TracedRun | Mapping[str, Any]],
-        spans: Iterable[Span | Mapping[str, Any]],
-        generation: Iterable[Generation | Mapping[str, Any]] = (),
+        runs: pd.DataFrame | Iterable[TracedRun | Mapping[str, Any]],
+        spans: pd.DataFrame | Iterable[Span | Mapping[str, Any]],
+        generation: pd.DataFrame | Iterable[Generation | Mapping[str, Any]] = (),
         notes: tuple[str, ...] = (),
     ) -> Traces:
         """Return checked traces, ordered by run and start.
 
         Args:
-            runs: One row per run.
-            spans: One row per span.
-            generation: One row per stretch of generation.
+            runs: One row per run; rows, or a frame with their columns.
+            spans: One row per span, in the same way.
+            generation: One row per stretch of generation, in the same way.
             notes: What was left out or assumed.
 
         Raises:
             RecordError: A run has no end and no time of observation, a span belongs to no run or ends before it begins,
                 or a value is negative. The message names the run and the span.
         """
-        return cls.of_frames(
-            _frame(RUN_COLUMNS, runs), _frame(SPAN_COLUMNS, spans), _frame(GENERATION_COLUMNS, generation), notes
+        of_runs, of_spans, stretches = (
+            _frame(columns, rows)
+            for columns, rows in ((RUN_COLUMNS, runs), (SPAN_COLUMNS, spans), (GENERATION_COLUMNS, generation))
         )
-
-    @classmethod
-    def of_frames(
-        cls, runs: pd.DataFrame, spans: pd.DataFrame, generation: pd.DataFrame, notes: tuple[str, ...] = ()
-    ) -> Traces:
-        """Return checked traces from frames with the columns of the three tables.
-
-        The parameters are those of `of`, and so are the errors.
-        """
-        _check_runs(runs)
-        _check_spans(runs, spans)
-        order = pd.Series(np.arange(len(runs)), index=runs["trace_id"])
-        by_start = spans.assign(_order=order[spans["trace_id"]].to_numpy()).sort_values(
+        _check_runs(of_runs)
+        _check_spans(of_runs, of_spans)
+        order = pd.Series(np.arange(len(of_runs)), index=of_runs["trace_id"])
+        by_start = of_spans.assign(_order=order[of_spans["trace_id"]].to_numpy()).sort_values(
             ["_order", "started_at_s"], kind="stable"
         )
-        return cls(
-            runs.reset_index(drop=True),
-            by_start.drop(columns="_order").reset_index(drop=True),
-            generation.reset_index(drop=True),
-            notes,
-        )
+        return cls(of_runs, by_start.drop(columns="_order").reset_index(drop=True), stretches, notes)
 
     def __len__(self) -> int:
         return len(self.runs)
@@ -216,21 +204,22 @@ class Traces(ShownAsCode):
         """
         file = Path(path)
         runs: list[dict[str, Any]] = []
-        spans: list[dict[str, Any]] = []
-        generation: list[dict[str, Any]] = []
         try:
             with file.open(encoding="utf-8") as lines:
                 for number, line in enumerate(lines, 1):
                     if line.strip():
-                        _read_line(line, f"{file}, line {number}", runs, spans, generation)
+                        runs.append(_read_line(line, f"{file}, line {number}"))
         except (OSError, UnicodeDecodeError) as error:
             raise RecordError(f"{file} cannot be read ({error}); name a file that `traces import` wrote") from error
         if not runs:
             raise RecordError(f"{file} holds no trace; name a file that `traces import` wrote")
+        spans, generation = ([row for run in runs for row in run[name]] for name in ("spans", "generation"))
         return cls.of(runs, spans, generation)
 
 
-def _frame(columns: Sequence[Column], rows: Iterable[Any]) -> pd.DataFrame:
+def _frame(columns: Sequence[Column], rows: pd.DataFrame | Iterable[Any]) -> pd.DataFrame:
+    if isinstance(rows, pd.DataFrame):
+        return rows.reset_index(drop=True)
     texts = {column.name for column in columns if column.kind == "text"}
     plain = (row if isinstance(row, Mapping) else vars(row) for row in rows)
     return rows_to_frame(
@@ -250,56 +239,40 @@ def _plain(row: Mapping[str, Any], *leave_out: str) -> dict[str, Any]:
     }
 
 
-def _read_line(
-    line: str,
-    where: str,
-    runs: list[dict[str, Any]],
-    spans: list[dict[str, Any]],
-    generation: list[dict[str, Any]],
-) -> None:
-    try:
-        item = DECODER.decode(line.strip())
-    except (ValueError, RecursionError) as error:
-        raise RecordError(f"{where}: it is not JSON ({error})") from error
-    if not isinstance(item, dict) or not isinstance(item.get("spans"), list):
-        raise RecordError(f'{where}: it is no trace, which is an object with a list "spans"')
-    runs.append(_row(TracedRun, {name: item[name] for name in item if name not in ("spans", "generation")}, where))
-    trace_id = {"trace_id": runs[-1]["trace_id"]}
-    spans += [_row(Span, {**_as_object(each, where), **trace_id}, where) for each in item["spans"]]
-    stretches = item.get("generation", [])
-    generation += [_row(Generation, {**_as_object(each, where), **trace_id}, where) for each in stretches]
-
-
-def _as_object(value: Any, where: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise RecordError(f"{where}: a span must be an object, not {value!r:.60}")
-    return value
+def _model_of(record: type[Any], **others: Any) -> type[BaseModel]:
+    """Return the model of a record in a file, which leaves out what is not known. others: fields beside its columns."""
+    kinds = {"text": str, "bool": bool, "int": int, "float": Annotated[float, Field(allow_inf_nan=False)]}
+    columns: dict[str, Any] = {
+        column.name: (
+            Literal[column.levels] if column.levels else kinds[column.kind],
+            _NOT_KNOWN.get(column.name, ... if column.before is None else column.before),
+        )
+        for column in columns_of(record)
+    }
+    fields = columns | dict.fromkeys(_NOT_READ, (Any, None)) | others
+    return create_model(record.__name__, __config__=ConfigDict(extra="forbid", coerce_numbers_to_str=True), **fields)
 
 
 _NOT_KNOWN: Final = {"ended_at_s": NAN, "parent_id": "", "server_ended_at_s": NAN}
 # Fields that older files have, and that nothing reads any more.
 _NOT_READ: Final = ("good_from_s", "succeeded", "after")
+_OF_RUN: Final = {"trace_id": (str, "")}
+_LINE: Final = _model_of(
+    TracedRun,
+    spans=(list[_model_of(Span, **_OF_RUN)], ...),  # type: ignore[misc]
+    generation=(list[_model_of(Generation, **_OF_RUN)], []),  # type: ignore[misc]
+)
 
 
-def _row(kind: type[Any], values: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the values of a record by name. Raises: RecordError naming a field that cannot be used."""
-    columns = {column.name: column for column in columns_of(kind)}
-    unknown = [name for name in values if name not in (*columns, *_NOT_READ)]
-    if unknown:
-        raise RecordError(f"{where}: {kind.__name__} has no field {unknown[0]!r}; it has {', '.join(columns)}")
-    row = {}
-    for name, column in columns.items():
-        value = values.get(name, _NOT_KNOWN.get(name, column.before))
-        if value is None:
-            raise RecordError(f"{where}: the field {name!r} of {kind.__name__} is missing")
-        if column.kind in ("float", "int") and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise RecordError(f"{where}: {name} must be a number, not {value!r:.60}")
-        if isinstance(value, float) and math.isinf(value):
-            raise RecordError(f"{where}: {name} must be a finite number, not {value!r}")
-        if column.levels and value not in column.levels:
-            raise RecordError(f"{where}: {name} must be one of {', '.join(column.levels)}, not {value!r:.60}")
-        row[name] = value if column.kind != "text" else str(value)
-    return row
+def _read_line(line: str, where: str) -> dict[str, Any]:
+    """Return the run of a line, with its spans and its stretches. Raises: RecordError naming the field."""
+    try:
+        run = _LINE.model_validate_json(line).model_dump()
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise RecordError(f"{': '.join([where, *map(str, first['loc'])])}: {first['msg']}") from error
+    inner = {name: [row | {"trace_id": run["trace_id"]} for row in run[name]] for name in ("spans", "generation")}
+    return run | inner
 
 
 def _refuse(frame: pd.DataFrame, is_bad: pd.Series[bool], words: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 from collections.abc import Mapping
@@ -102,10 +103,13 @@ def sweep(
 def _file_names(study: Study, folder: Path) -> list[str]:
     """Return the names of the files beside the tables: the summary and the figures."""
     from docmind_lab.core.whole_files import as_text, write_whole
-    from docmind_lab.views.plots.files import save_sweep_figures
+    from docmind_lab.views.plots import save_figures
 
-    summary = write_whole(folder / "summary.md", as_text(study.report()))
-    return [summary.name, *(path.name for path in save_sweep_figures(study, folder))]
+    names = [write_whole(folder / "summary.md", as_text(study.report())).name]
+    # A sweep over other factors has no figure of all its runs.
+    with contextlib.suppress(ConfigurationError):
+        names += [path.name for path in save_figures(study, folder)]
+    return names
 
 
 def _announce(design: StudyDesign) -> None:

@@ -9,7 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator
 
-from docmind_lab.statistics.completion_curves import completion_curves
+from docmind_lab.statistics.answer_times import answer_times
+from docmind_lab.statistics.completion_curves import completion_curve
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots import look
 
@@ -35,13 +36,13 @@ def completion_frame(study: StudyTables) -> pd.DataFrame:
         ConfigurationError: No runs, or several decision timeouts or other conditions; the message names the column.
     """
     runs = look.comparable(study.runs)
-    of_arm = runs.groupby("arm", observed=True).agg(alternative=("alternative", "first"), runs=("run_id", "size"))
-    frame = completion_curves(runs)
-    frame["answered"] = frame.groupby("arm", observed=True)["events"].cumsum()
-    frame["label"] = frame["arm"].astype("str")
-    frame["group"] = frame["arm"].cat.codes.astype("int64")
-    frame = frame.join(of_arm.astype({"alternative": "str"}), on="label")
-    return frame[["group", "label", "alternative", "at_s", "answered", "runs", "share", "low", "high"]]
+    frames = []
+    for _, of_arm in runs.groupby("group"):
+        curve = completion_curve(answer_times(of_arm), float(of_arm["horizon_s"].max()))
+        curve = curve.assign(answered=curve["events"].cumsum(), runs=len(of_arm))
+        frames.append(curve.assign(**{name: of_arm[name].iloc[0] for name in ("group", "label", "alternative")}))
+    columns = ["group", "label", "alternative", "at_s", "answered", "runs", "share", "low", "high"]
+    return pd.concat(frames, ignore_index=True)[columns]
 
 
 def completion(study: StudyTables, *, ax: look.Canvas = None) -> Axes:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from matplotlib.axes import Axes
 
-from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.whole_files import as_bytes, as_text, write_whole
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.frames import StudyTables
@@ -37,34 +36,22 @@ def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) ->
     return _save(figures, directory)
 
 
-def save_sweep_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Write a sweep's figures and return their paths: frontier.png for several timeouts, else a comparison's.
-
-    A sweep over other factors has no figure of all its runs, and none is written; the report has one of each condition.
-    Raises: OSError when it cannot write.
-    """
-    try:
-        if study.runs["decision_timeout_s"].nunique() < 2:
-            return save_figures(study, directory)
-        return _save({"frontier.png": frontier(study, ax=OFFSCREEN)}, directory)
-    except ConfigurationError:
-        return ()
-
-
 def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Write timeline.png (the question with the most late work) and overrun.png, and return their paths.
+    """Write the figures of all runs of a study and return their paths: frontier.png for several decision timeouts.
 
-    Both are drawn before either is written, and each appears whole or not at all: a temporary file beside it is
-    renamed.
+    Of one, timeline.png (the question with the most late work) and overrun.png. All are drawn before any is written,
+    and each appears whole or not at all: a temporary file beside it is renamed.
 
     Args:
         study: A study, or any object with the frames `runs`, `calls` and `events`.
         directory: Folder of the files, which is made if need be.
 
     Raises:
-        ConfigurationError: The study has no runs, or several decision timeouts.
+        ConfigurationError: The study has no runs, or other conditions vary: a report has figures of each of them.
         OSError: A file cannot be written.
     """
+    if study.runs["decision_timeout_s"].nunique() > 1:
+        return _save({"frontier.png": frontier(study, ax=OFFSCREEN)}, directory)
     return _save(
         {"timeline.png": timeline(study, ax=OFFSCREEN), "overrun.png": overrun(study, ax=OFFSCREEN)}, directory
     )

@@ -17,17 +17,16 @@ from docmind_lab.findings.study import Study
 from docmind_lab.findings.summary import summarise
 from docmind_lab.statistics.sample_size import quantile_name, runs_needed
 from docmind_lab.tables.conditions import (
-    budgets_in_words,
     by_condition,
     condition_columns,
+    conditions_in_words,
     in_words,
-    profiles_of_servers,
     with_arms,
 )
 from docmind_lab.tables.manifest import flatten
 from docmind_lab.views.reports import figures
 from docmind_lab.views.reports.report_page import Block, Figure, Report, Section, Table
-from docmind_lab.views.reports.report_tables import arms_tables, contrasts_table
+from docmind_lab.views.reports.report_tables import arms_blocks, contrasts_table
 
 # What enforces nothing is no arm to measure the others against.
 _NO_REFERENCE = ("unguarded", "fake_timeout")
@@ -62,7 +61,7 @@ class _ReportBuilder:
         parts, not_drawn = figures.parts_of(self.study)
         yield question_section(self.study)
         yield Section("answer", "The answer", tuple(self._answer()))
-        yield Section("arms", "Every arm, with 95 % intervals", (_ARMS_NOTE, *self._arms()))
+        yield Section("arms", "Every arm", tuple(arms_blocks(self.study.runs, figures.MOST_CONDITIONS)))
         yield from self._figure_section("completion", "Answers over time", figures.completion_of, parts)
         yield from self._figure_section("overrun", "Past the deadline", figures.overrun_of, parts)
         yield from self._figure_section("timeline", "One question, call by call", figures.timeline_of, parts)
@@ -98,13 +97,6 @@ class _ReportBuilder:
         if self.absent:
             yield "Not in this report, and why:"
             yield tuple(self.absent)
-
-    def _arms(self) -> list[Block]:
-        runs = self.study.runs
-        blocks = self._try(
-            "the table of arms", lambda: arms_tables(runs, condition_columns(runs), figures.MOST_CONDITIONS)
-        )
-        return list(blocks or [])
 
     def _frontiers(self) -> list[Figure]:
         return [drawing.figure() for drawing in figures.frontiers_of(self.study)]
@@ -167,13 +159,6 @@ def _first_advice(runs: pd.DataFrame, columns: Sequence[str]) -> list[str]:
     return [f"{choice}: {'; '.join(conditions)}." for choice, conditions in chosen.items()]
 
 
-_ARMS_NOTE = (
-    "Shares: Wilson. Time to an answer: the mean of the time without an answer up to the deadline, over all runs "
-    "(restricted mean). Overruns: an unfinished run counts with its horizon, and the worst is then a lower bound (≥). "
-    "Late is after the deadline, from the servers' own log: means per run, studentised bootstrap."
-)
-
-
 def _reference(study: Study) -> str:
     """Return the plain arm A, or the first arm that enforces a deadline. Raises: ConfigurationError without one."""
     named = with_arms(study.runs)
@@ -201,47 +186,15 @@ def question_section(study: Study) -> Section:
 
 
 def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
-    design = manifest.get("design", {})
-    arms = [one_line(arm) for arm in with_arms(runs)["arm"].cat.categories]
-    profiles = profiles_of_servers(runs)
-    facts = {
+    seeds, questions = (count_of(runs[name].nunique(), name.removesuffix("_id")) for name in ("seed", "question_id"))
+    return {
         "Study": str(manifest.get("study_id", "without a name")),
         "State": _state(manifest),
-        "Runs": f"{len(runs):,} runs, {count_of(runs['seed'].nunique(), 'seed')}, "
-        f"{count_of(runs['question_id'].nunique(), 'question')}",
-        "Arms": ", ".join(arms),
-        "Decision timeout": f"{join_names([f'{value:g}' for value in sorted(runs['decision_timeout_s'].unique())])} s",
+        "Runs": f"{len(runs):,} runs, {seeds}, {questions}",
+        "Arms": ", ".join(one_line(arm) for arm in with_arms(runs)["arm"].cat.categories),
+        "Conditions": "; ".join(conditions_in_words(runs)),
         "Observed until": f"{join_names([f'{value:g}' for value in sorted(runs['horizon_s'].unique())])} s",
-        "Latencies": join_names([name or "live services" for name in _levels(runs, "latency_profile")]),
-        "Faults": join_names([name or "none" for name in _levels(runs, "fault")]),
-        "Servers stop when a client leaves": (
-            join_names(profiles) if profiles else _yes_or_no(runs["stops_on_disconnect"])
-        ),
-        "Router injected": _yes_or_no(runs["router_injection"]),
-        "Clock": join_names(_levels(runs, "clock")),
     }
-    if runs["adoption"].any():
-        facts["Hops that adopt the deadline"] = join_names(
-            [f"{share:.0%}" for share in sorted(runs["adoption"].unique())]
-        )
-    if budgets := budgets_in_words(runs):
-        facts["Budgets"] = budgets[0]
-    if "corpus" in design:
-        facts["Documents"] = _documents(design)
-    if "questions" in design:
-        questions = design["questions"]
-        facts["Questions"] = f"{questions['count']} of the user's own ({questions['digest'][:12]})"
-    if "seed" in design:
-        facts["First seed"] = str(design["seed"])
-    return facts
-
-
-def _documents(design: Mapping[str, Any]) -> str:
-    name, library = str(design["corpus"]), design.get("library")
-    if library is None:
-        return name.replace("_", " ")
-    documents, passages = count_of(library["documents"], "document"), count_of(library["passages"], "passage")
-    return f"{documents} of the user's own, {passages} ({name})"
 
 
 def _state(manifest: Mapping[str, Any]) -> str:
@@ -250,14 +203,6 @@ def _state(manifest: Mapping[str, Any]) -> str:
     if manifest.get("failed_cells"):
         return "not complete: some cells failed, and the same call tries them again"
     return "not complete: everything here is of the runs that are done"
-
-
-def _levels(runs: pd.DataFrame, column: str) -> list[str]:
-    return sorted({str(value) for value in runs[column]})
-
-
-def _yes_or_no(values: pd.Series[bool]) -> str:
-    return "both" if values.nunique() > 1 else "yes" if bool(values.iloc[0]) else "no"
 
 
 _QUANTILES = (0.5, 0.9, 0.95, 0.99)

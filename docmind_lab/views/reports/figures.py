@@ -39,14 +39,14 @@ class Part(Tables):
         return f" · {self.words}" if self.words else ""
 
 
-def parts_of(study: StudyTables, most: int = MOST_CONDITIONS) -> tuple[list[Part], list[str]]:
+def parts_of(study: StudyTables) -> tuple[list[Part], list[str]]:
     """Return the conditions that figures are drawn for, and the names of the others.
 
     Of too many, the first, the last and some evenly between them are drawn.
     """
     columns = condition_columns(study.runs)
     conditions = [(in_words(condition, columns), group) for condition, group in by_condition(study.runs)]
-    chosen = {round(place) for place in np.linspace(0, len(conditions) - 1, min(most, len(conditions)))}
+    chosen = {round(place) for place in np.linspace(0, len(conditions) - 1, min(MOST_CONDITIONS, len(conditions)))}
     parts, left_out = [], []
     for place, (words, group) in enumerate(conditions):
         if place in chosen:
