@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from docmind_lab.services.plan import Plan, ServiceRequest
@@ -49,6 +49,14 @@ class RequestRow:
     fault: str = ""
     made_up: str = ""
     outcome: RowOutcome = "open"
+
+    def moved(self, by_s: float) -> RequestRow:
+        """Return the row with all of its instants later by so many seconds: as another clock would have seen it."""
+        instants = ("received_at", "first_byte_at", "last_byte_at", "client_gone_at", "ended_at")
+        times = {name: getattr(self, name) for name in instants}
+        later: dict[str, Any] = {name: None if instant is None else instant + by_s for name, instant in times.items()}
+        spans = [(begun_at + by_s, ended_at + by_s, tokens) for begun_at, ended_at, tokens in self.token_spans]
+        return replace(self, token_spans=spans, **later)
 
 
 class ServiceLog:

@@ -118,7 +118,6 @@ class ServiceOptions(ServiceConditions):
             slots=self.profile.slots,
             slots_of_run=self.slots_of_run,
             peers=self.peer_behaviour(),
-            hops=self.hop_behaviour(),
             behaviour=self.behaviour,
             endpoints=self.endpoint_service(),
         )
@@ -331,9 +330,10 @@ class ServiceProcess:
 
 @dataclass
 class LogClient:
-    """Reads the log of services past the seam, so that looking changes nothing."""
+    """Reads the log of services past the seam, so that looking changes nothing. others: logs of other processes."""
 
     log_url: str
+    others: tuple[str, ...] = ()
     _client: httpx.Client = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -341,18 +341,23 @@ class LogClient:
 
     def rows(self, run_id: str, wait_quiet_s: float = 0.0) -> list[RequestRow]:
         """The rows of a run, after waiting up to `wait_quiet_s` for the services to be done with it."""
-        return rows_from_json(self._get("GET", run_id, wait_quiet_s=wait_quiet_s)["rows"])
+        until, rows = time.monotonic() + wait_quiet_s, list[RequestRow]()
+        for url in (self.log_url, *self.others):
+            answer = self._get("GET", url, run_id, wait_quiet_s=max(0.0, until - time.monotonic()))
+            rows += rows_from_json(answer["rows"])
+        return rows
 
     def forget(self, run_id: str) -> None:
         """Have the services cut what they still do for a run, and drop its rows."""
-        self._get("DELETE", run_id)
+        for url in (self.log_url, *self.others):
+            self._get("DELETE", url, run_id)
 
-    def _get(self, method: str, run_id: str, **query: Any) -> Any:
+    def _get(self, method: str, url: str, run_id: str, **query: Any) -> Any:
         try:
-            response = self._client.request(method, self.log_url, params={"run_id": run_id, **query})
+            response = self._client.request(method, url, params={"run_id": run_id, **query})
             response.raise_for_status()
         except httpx.HTTPError as error:
-            raise ServiceError(f"the service's log at {self.log_url} cannot be read: {error}") from error
+            raise ServiceError(f"the service's log at {url} cannot be read: {error}") from error
         return response.json()
 
     def close(self) -> None:

@@ -84,11 +84,16 @@ class WallDoor(Door):
         slots_of_run: Whether the limit of slots is of each run.
         clock: Of the log.
         client_patience_s: How long the body of a request, and a client that does not read, are waited for.
+        below_url: Where the hops of the next level are.
+        clock_ahead_s: How far the clock of this process is ahead of the machine's, which is taken off the instants of
+            the log.
     """
 
     slots_of_run: bool = False
     clock: Clock = WALL
     client_patience_s: float = CLIENT_PATIENCE_S
+    below_url: str = ""
+    clock_ahead_s: float = 0.0
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
     _over: dict[str, None] = field(default_factory=dict)
     # One thread: the vector engine is not made for several, and the event loop's timers stay exact meanwhile.
@@ -148,8 +153,7 @@ class WallDoor(Door):
         if hosted.path not in self._hosts:
             # In the planner's thread: a server may take a second to load, and the loop's timers stay exact meanwhile.
             make = await asyncio.get_running_loop().run_in_executor(self._planner, HOSTS[hosted.path])
-            below_url = f"http://{request.headers.get('host', '')}{hosted.path}"
-            door = DoorOfHost(self.log, self.clock, self._tell_changed, self.behaviour, below_url)
+            door = DoorOfHost(self.log, self.clock, self._tell_changed, self.behaviour, self.below_url)
             self._hosts.setdefault(hosted.path, make(hosted, door))
         host = self._hosts[hosted.path]
         if refusal := host.refusal_of(request):
@@ -220,8 +224,9 @@ class WallDoor(Door):
             return
         await self._until_quiet(run_id, wait_quiet_s)
         self._note_queue_waits(run_id, self.clock.now())
-        rows = [asdict(row) for row in self.log.rows(run_id)]
-        await send_json(send, 200, {"run_id": run_id, "now": self.clock.now(), "rows": rows})
+        rows = [asdict(row.moved(-self.clock_ahead_s)) for row in self.log.rows(run_id)]
+        now = self.clock.now() - self.clock_ahead_s
+        await send_json(send, 200, {"run_id": run_id, "now": now, "rows": rows})
 
     async def _until_quiet(self, run_id: str, limit_s: float) -> None:
         try:

@@ -6,9 +6,12 @@ import contextlib
 import itertools
 import json
 import pickle
+import time
 from collections.abc import Iterator
+from email.utils import parsedate_to_datetime
 from typing import Any
 
+import httpx
 import pytest
 from flat_compare import compare_by
 
@@ -27,11 +30,13 @@ from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
 from docmind_lab.network import HttpClients
 from docmind_lab.services.hosted_behaviour import HopBehaviour, calls_below
+from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions
 from docmind_lab.services.virtual_door import PORT
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.statistics.latency.quantiles import QuantileTable
 from docmind_lab.systems.hops.hops_workload import KIND
+from docmind_lab.systems.hops.processes import APART_S, HopServices
 from docmind_lab.virtual_time import VirtualClock
 
 # Of its runs at 10 s about half are late, by 8 s on average.
@@ -242,11 +247,11 @@ def test_a_hop_that_has_adopted_the_deadline_refuses_what_it_cannot_meet_and_sto
 
 @pytest.mark.full
 @pytest.mark.wall
-def test_hops_over_sockets_stop_in_time_and_their_log_joins_with_the_clients() -> None:
+def test_real_processes_an_hour_apart_stop_in_time_and_their_logs_join_with_the_clients() -> None:
     comparison = Comparison(
         decision_timeout_s=0.6,
         runs=3,
-        # The same services under both: what sends no deadline shows what they do without one.
+        # The same processes under both: what sends no deadline shows what they do without one.
         alternatives=(Cooperative(), AsyncCancellation()),
         profile=LatencyProfile.named("heavy_tail/30"),
         clock="wall",
@@ -255,13 +260,18 @@ def test_hops_over_sockets_stop_in_time_and_their_log_joins_with_the_clients() -
         server_behaviour=GOES_ON,
     )
     with wall_laboratory(comparison, Settings()) as laboratory:
+        for url, level in zip((laboratory.log.log_url, *laboratory.log.others), (1, 2, 3), strict=True):
+            response = httpx.get(url, params={"run_id": "nobody"}, trust_env=False)
+            here = parsedate_to_datetime(response.headers["date"]).timestamp() - time.time()
+            # Whole seconds, and a busy machine's delay.
+            assert here == pytest.approx(APART_S * level, abs=5.0)
         measured = list(laboratory.measure_all(comparison.orders()))
     told = [run for run in measured if run.run.alternative == "cooperative"]
     untold = [run for run in measured if run.run.alternative == "async_cancellation"]
     assert {run.run.outcome for run in told} == {"timed_out"}
     for run in measured:
         spans = server_spans(run)
-        # No hop was asked before the run began, nor before the one above it.
+        # By the machine's own clock: no hop was asked before the run began, nor before the one above it.
         assert {role for role, _ in spans} >= {"hop_1", "hop_2"}
         for role, step in spans:
             assert 0.0 <= spans[role, step][0] <= run.run.horizon_s
@@ -270,6 +280,23 @@ def test_hops_over_sockets_stop_in_time_and_their_log_joins_with_the_clients() -
     assert late_seconds(untold) > 0.5
     # A hop that stops is some milliseconds late on a busy machine, and up to seven add up in each run.
     assert late_seconds(told) <= 0.05 * late_seconds(untold) + 0.1
+
+
+def test_the_options_of_a_process_are_read_back_equal() -> None:
+    services = HopServices(PROFILE, adoption=0.5, seed=3, below_url="http://127.0.0.1:9/hops/", clock_ahead_s=3600.0)
+    assert HopServices.from_json(services.as_json()) == services
+    with pytest.raises(ConfigurationError, match="service options"):
+        HopServices.from_json('{"below": ""}')
+
+
+def test_a_row_is_moved_with_all_its_instants() -> None:
+    row = RequestRow(
+        "peer", "run", "call", 1, "hop_1", "0.1", 3605.0, ended_at=3607.0, token_spans=[(3605.0, 3606.0, 2)]
+    )
+    moved = row.moved(-3600.0)
+    assert (moved.received_at, moved.ended_at, moved.first_byte_at) == (5.0, 7.0, None)
+    assert moved.token_spans == [(5.0, 6.0, 2)]
+    assert moved.moved(3600.0) == row
 
 
 # ---- what can be asked for

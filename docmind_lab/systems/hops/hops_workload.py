@@ -37,6 +37,7 @@ from docmind_lab.systems.base.state import SystemState
 from docmind_lab.systems.base.steps_node import add_steps
 from docmind_lab.systems.base.workload_kind import Defaults, WorkloadKind, no_policies
 from docmind_lab.systems.base.workloads import ClientWorkload
+from docmind_lab.systems.hops.processes import HopProcesses
 
 _FIRST: Final = role_of(1)
 _POSITION: Final = "0"
@@ -124,5 +125,6 @@ KIND = WorkloadKind(
     reads_settings=True,
     has_hops=True,
     refusal=no_policies,
+    serve=HopProcesses,
 )
 """A caller that asks a tree of seven services."""
