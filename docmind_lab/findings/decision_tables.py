@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
@@ -188,7 +189,8 @@ def does_it_stop(requirements: str | os.PathLike[str] | None = None) -> pd.DataF
     """Return what was measured of other people's software whose timeout fires, or whose client leaves.
 
     Args:
-        requirements: A requirements file; only cells of the packages in it are returned. None for all cells.
+        requirements: A requirements file; only cells of the packages in it, and in the files that it names by -r, are
+            returned. None for all cells.
 
     Returns: A row for each cell: what it is of (`kind`, `name`, `package`, `version`), the `way` to set the timeout and
         `whose` it is, what it `falls_into`, the worst `mark` of its `runs`, `late_s` and `work_s` in seconds, and the
@@ -201,8 +203,16 @@ def does_it_stop(requirements: str | os.PathLike[str] | None = None) -> pd.DataF
     cells.attrs = {name: file[name] for name in ("version", "licence", "attribution")}
     if requirements is None:
         return cells
-    names = _packages_in(Path(requirements))
-    return cells[cells["package"].map(canonicalize_name).isin(names)].reset_index(drop=True)
+    names = {_PARTS.get(name, name) for name in _packages_in(Path(requirements))}
+    # By the name of what was measured too: pydantic-ai installs pydantic-ai-slim, which has the agent.
+    package, name = (
+        cells[each].str.replace(" ", "-").map(canonicalize_name).isin(names) for each in ("package", "name")
+    )
+    return cells[package | name].reset_index(drop=True)
+
+
+# Packages that install what was measured under another name.
+_PARTS: Final = {"llama-index": "llama-index-core"}
 
 
 def _packages_in(path: Path) -> set[str]:
@@ -213,9 +223,13 @@ def _packages_in(path: Path) -> set[str]:
     names: set[str] = set()
     for number, line in enumerate(text.splitlines(), 1):
         entry = line.partition(" #")[0].rstrip("\\ ").strip()
-        if entry and not entry.startswith(("#", "-")):
+        if further := re.match(r"(?:-r|--requirement)[ =]*(.+)", entry):
+            names |= _packages_in(path.parent / further[1])
+        elif entry and not entry.startswith(("#", "-")):
             try:
                 names.add(canonicalize_name(Requirement(entry).name))
             except InvalidRequirement as error:
-                raise ConfigurationError(f"{path}, line {number}: {entry!r} is no requirement") from error
+                raise ConfigurationError(
+                    f"{path}, line {number}: {entry!r} is no requirement; `pip freeze` writes one a line"
+                ) from error
     return names
