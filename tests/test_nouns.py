@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -85,6 +87,15 @@ def test_a_wrong_keyword_is_answered_with_the_right_one(
     with pytest.raises(ConfigurationError) as refused:
         call(**keywords)
     assert message in str(refused.value)
+
+
+def test_numbers_of_numpy_and_columns_of_pandas_are_taken_as_pythons() -> None:
+    same: dict[str, Any] = {"alternatives": "A", "workers": 1}
+    study = dl.compare(dl.docmind(), np.float64(8), runs=np.int64(2), seed=np.int64(3), **same)
+    assert study.runs.equals(dl.compare(dl.docmind(), 8.0, runs=2, seed=3, **same).runs)
+    factors = {"decision_timeout_s": np.linspace(8, 9, 2), "retries": pd.Series([0, 1])}
+    swept = dl.sweep(dl.docmind(), {"alternatives": "A", **factors}, runs=np.int64(1), workers=1)
+    assert len(swept.runs) == 4
 
 
 def test_a_bare_graph_is_a_system_and_nothing_is_docmind() -> None:

@@ -54,7 +54,10 @@ Target = TypeVar("Target", bound=Callable[..., Any])
 
 
 def answers_wrong_names(target: Target) -> Target:
-    """Return a function, or a class, that answers a keyword it does not have with the right one."""
+    """Return a function, or a class, that answers a keyword it does not have with the right one.
+
+    Numbers, arrays and columns of numpy and pandas that it is given become Python's.
+    """
     names = list(inspect.signature(target).parameters)
     name_of_call = str(getattr(target, "noun", "") or f"dl.{getattr(target, '__name__', 'call')}")
     inner = target.__init__ if isinstance(target, type) else target  # type: ignore[misc]
@@ -64,12 +67,19 @@ def answers_wrong_names(target: Target) -> Target:
         for name in keywords:
             if name not in names:
                 raise ConfigurationError(f"{name_of_call} has no argument {name!r}: {right_name(name, names)}")
-        return inner(*arguments, **keywords)
+        return inner(*map(_plain, arguments), **{name: _plain(value) for name, value in keywords.items()})
 
     if isinstance(target, type):
         target.__init__ = call  # type: ignore[misc]
         return target
     return cast(Target, call)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(each) for name, each in value.items()}
+    is_theirs = type(value).__module__.partition(".")[0] in ("numpy", "pandas")
+    return value.tolist() if is_theirs and hasattr(value, "tolist") else value
 
 
 def right_name(name: str, names: Collection[str]) -> str:
