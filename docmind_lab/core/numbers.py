@@ -9,7 +9,6 @@ require_count("replicates", 8, most=1000)       # whole
 from __future__ import annotations
 
 import math
-import operator
 
 from docmind_lab.core.errors import ConfigurationError
 
@@ -50,10 +49,7 @@ def require_share(name: str, value: object, of: str) -> float:
 
 def require_count(name: str, value: object, least: int = 1, most: int | None = None, remedy: str = "") -> int:
     """Return a whole number. most: None for no largest. Raises: ConfigurationError naming it, and what to try."""
-    # Of numpy too, as a table has them.
-    if hasattr(value, "__index__") and not isinstance(value, bool):
-        count = operator.index(value)  # type: ignore[arg-type]
-        if least <= count <= (count if most is None else most):
-            return count
+    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= (value if most is None else most):
+        return value
     what = f"a whole number from {least} up" if most is None else f"a whole number between {least} and {most}"
     raise ConfigurationError(f"{name} must be {what}, not {value!r}; {remedy or f'try {max(1, least)}'}")
