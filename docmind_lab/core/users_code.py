@@ -1,9 +1,14 @@
-"""Which line of code that is neither Python's, nor a library's, nor the lab's, a stack or a traceback has come to."""
+"""The user's own code, which is neither Python's, nor a library's, nor the lab's: its lines, and its modules."""
 
 from __future__ import annotations
 
+import ast
+import hashlib
+import importlib.util
+import sys
 import sysconfig
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
 
@@ -23,3 +28,67 @@ def line_at_work(frame: FrameType | None = None) -> str:
 def _innermost(frames: traceback.StackSummary) -> str:
     users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
     return f"{Path(users[-1].filename).name}:{users[-1].lineno}" if users else ""
+
+
+# File of a module → when it was changed last, and its size, as it was imported.
+_as_imported: dict[Path, tuple[int, int]] = {}
+
+
+def modules_of(name: str) -> dict[str, Path]:
+    """Return the user's modules that one imports, itself first, with their files; none if it has not been imported."""
+    found: dict[str, Path] = {}
+    names = [name]
+    while names:
+        name = names.pop(0)
+        file = getattr(sys.modules.get(name), "__file__", None) or ""
+        if name not in found and file.endswith(".py") and not file.startswith(_NOT_THE_USERS):
+            found[name] = Path(file)
+            names += _imported_by(found[name], getattr(sys.modules[name], "__package__", None) or "")
+    return found
+
+
+def _imported_by(file: Path, package: str) -> Iterator[str]:
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, ValueError, SyntaxError):
+        return  # it is gone or broken, which its import says
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [each.name for each in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            names = [base, *(f"{base}.{each.name}" for each in node.names)]
+        else:
+            continue
+        for name in names:
+            parts = name.split(".")
+            yield from (".".join(parts[: end + 1]) for end in range(len(parts)))
+
+
+def forget_if_changed(name: str) -> None:
+    """Have a module of the user, with those that it imports, imported anew if any of them has changed since it was."""
+    modules = modules_of(name)
+    if any(_as_imported.get(file, _stamp(file)) != _stamp(file) for file in modules.values()):
+        for each, file in modules.items():
+            del sys.modules[each]
+            _as_imported.pop(file, None)
+
+
+def note_imported(name: str) -> None:
+    """Note the state of the files of a module that has been imported, and of those that it imports."""
+    for file in modules_of(name).values():
+        _as_imported.setdefault(file, _stamp(file))
+
+
+def digest_of_module(name: str) -> str:
+    """Return a digest of the text of a module and of the user's that it imports; empty if it is no text of Python's."""
+    files = modules_of(name).values()
+    return hashlib.blake2b(b"".join(file.read_bytes() for file in files), digest_size=4).hexdigest() if files else ""
+
+
+def _stamp(file: Path) -> tuple[int, int]:
+    try:
+        state = file.stat()
+    except OSError:
+        return 0, 0
+    return state.st_mtime_ns, state.st_size

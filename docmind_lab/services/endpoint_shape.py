@@ -17,6 +17,7 @@ from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.users_code import digest_of_module, forget_if_changed, note_imported
 from docmind_lab.services.scripted_model.conversation import parse_json
 
 
@@ -155,7 +156,9 @@ class Endpoint:
         if self.effect is not None and not isinstance(self.effect, bool):
             raise ConfigurationError(f"effect must be true or false, not {self.effect!r}")
         if self.function:
+            forget_if_changed(self._module)
             self._call  # noqa: B018 - a function that cannot be imported is refused here
+            note_imported(self._module)
 
     def answers(self, method: str, host: str, path: str) -> bool:
         """Whether a request is answered by this row."""
@@ -169,17 +172,25 @@ class Endpoint:
         """Whether a request by this method changes something at the service."""
         return method in _CHANGING if self.effect is None else self.effect
 
-    @functools.cached_property
+    @property
+    def code_digest(self) -> str:
+        """A digest of the user's code that answers; empty for none."""
+        return digest_of_module(self._module)
+
+    @property
+    def _module(self) -> str:
+        return str(self.function).rpartition(":")[0].removesuffix(".py")
+
+    @property
     def _call(self) -> Callable[[EndpointRequest], Any]:
         if callable(self.function):
             return self.function
-        place, _, attribute = str(self.function).rpartition(":")
-        if not place:
+        if not self._module:
             raise ConfigurationError(f'function {self.function!r}: write it as "module:attribute"')
         if self.folder and self.folder not in sys.path:
             sys.path.insert(0, self.folder)
         try:
-            function = getattr(importlib.import_module(place.removesuffix(".py")), attribute)
+            function = getattr(importlib.import_module(self._module), str(self.function).rpartition(":")[2])
         except Exception as error:  # whatever a user's module raises
             raise ConfigurationError(f"function {self.function!r} cannot be imported: {error}") from error
         if not callable(function):

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import graphs_agent
+import httpx
 import pytest
 from flat_compare import compare_by
 from langchain_core.runnables import RunnableLambda
@@ -19,6 +20,7 @@ from langchain_core.tools import StructuredTool
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode
 from langgraph.pregel import Pregel
+from often import often
 from own_runs import QUESTION, graph_of
 
 import docmind_lab as dl
@@ -254,3 +256,67 @@ def test_worker_processes_find_a_graph_by_its_reference(tmp_path: Path) -> None:
     one, two = (Study.load(tmp_path / name) for name in ("one", "two"))
     assert one.runs.equals(two.runs)
     assert one.calls.equals(two.calls)
+
+
+EDITED = """
+import time
+from typing import TypedDict
+from langgraph.graph import START, StateGraph
+from pause import PAUSE_S
+
+class State(TypedDict, total=False):
+    answer: str
+
+def node(state):
+    time.sleep({seconds} + PAUSE_S)
+    return {{"answer": "done"}}
+
+graph = StateGraph(State).add_node("node", node).add_edge(START, "node").compile()
+"""
+
+
+@pytest.mark.parametrize("workers", often((1, 2), 1))
+def test_what_is_measured_is_the_code_as_it_stands_in_the_files_now(
+    workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    took, ids, beside = [], set(), []
+    # Neither, the graph's file, the file of a module that it imports, and neither again.
+    for seconds, pause_s in ((1, 0), (1, 0), (2, 0), (2, 3)):
+        for name, text in (("edited", EDITED.format(seconds=seconds)), ("pause", f"PAUSE_S = {pause_s}\n")):
+            file = tmp_path / f"{name}.py"
+            if not file.exists() or file.read_text() != text:
+                file.write_text(text)
+                # As an editor saves it some time later, whatever the clock of the file system resolves.
+                os.utime(file, (1_700_000_000 + len(took), 1_700_000_000 + len(took)))
+        study = dl.compare(dl.graph("edited.py:graph", [{}]), 20, alternatives="A", runs=2, workers=workers)
+        took.append(study.runs["returned_at_s"].max())
+        ids.add(study.manifest["study_id"])
+        beside.append(sys.modules["pause"])
+    assert took == [1.0, 1.0, 2.0, 5.0]
+    assert len(ids) == 3
+    assert beside[0] is beside[1], "what has not changed is imported once"
+    for name in ("edited", "pause"):
+        del sys.modules[name]
+
+
+def test_a_function_that_answers_for_a_service_is_the_one_in_its_file_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    rows, file = tmp_path / "rows.toml", tmp_path / "answered.py"
+    rows.write_text('[[endpoint]]\nhost = "api.example.com"\nfunction = "answered:answer"\n')
+    answers: list[int] = []
+
+    def ask(state: Any) -> dict[str, Any]:
+        answers.append(httpx.get("https://api.example.com/").json())
+        return {"answer": "done"}
+
+    for number in (1, 2):
+        file.write_text(f"def answer(request):\n    return {number}\n")
+        os.utime(file, (1_700_000_000 + number, 1_700_000_000 + number))
+        system = dl.graph(graph_of(ask=ask), [{"question": QUESTION}])
+        dl.compare(system, 20, alternatives="A", runs=1, world=dl.World(endpoints=str(rows)))
+    assert answers == [1, 2]
+    del sys.modules["answered"]

@@ -107,10 +107,10 @@ def own_graph(
     if endpoints is not None and services == "own":
         raise ConfigurationError("endpoints are simulated services; with services='own' leave them out")
     if endpoints is not None:
-        read_endpoints(Path(endpoints))
         file = Path(endpoints).resolve()
-        # With its content in the name, no study goes on with rows of an earlier version of the file.
-        digest = hashlib.blake2b(file.read_bytes(), digest_size=4).hexdigest()
+        code = "".join(row.code_digest for row in read_endpoints(file))
+        # With its content in the name, no study goes on with earlier rows of the file, or earlier functions.
+        digest = hashlib.blake2b(file.read_bytes() + code.encode(), digest_size=4).hexdigest()
         options |= {"endpoints": str(file), "endpoints_digest": digest}
     if isinstance(store, str):
         load_object(store, "store")
@@ -123,9 +123,11 @@ def own_graph(
                 if takes_config(load_object(graph)):
                     options["config"] = _as_json(general.config)
         name = graph
-        compiled = _load_once(graph, options.get("config", ""), services, options.get("endpoints", ""))
+        with _making(services, options.get("endpoints", "")):
+            text = digest_of(graph)
         # Files of one name in two folders are two systems, and so are two versions of one.
-        options |= {"text": digest} if (digest := digest_of(graph)) else {}
+        options |= {"text": text} if text else {}
+        compiled = _load_once(graph, tuple(options.items()))
     else:
         with _making(services, options.get("endpoints", "")):
             compiled = compile_graph(graph, getattr(graph, "__name__", "") or "graph", general.config)
@@ -141,8 +143,7 @@ def graph_named(workload: str) -> AnyGraph:
     reference, options = _parts_of_name(workload)
     if reference in _live:
         return _live[reference]
-    services = options.get("services", "simulated")
-    return _load_once(reference, options.get("config", ""), services, options.get("endpoints", ""))
+    return _load_once(reference, tuple(options.items()))
 
 
 def _parts_of_name(workload: str) -> tuple[str, dict[str, str]]:
@@ -188,10 +189,18 @@ def own_kind(workload: str) -> WorkloadKind:
 
 
 @functools.cache
-def _load_once(reference: str, config: str, services: str, endpoints: str) -> AnyGraph:
-    """Load a graph; a module is imported once in a process, and a function that makes a graph called once."""
-    with _making(services, endpoints):
-        return load_graph(reference, json.loads(config) if config else None)
+def _load_once(reference: str, options: tuple[tuple[str, str], ...]) -> AnyGraph:
+    """Load a graph; a function that makes one is called once in a process for each version of the user's code.
+
+    options: those in its name, with digests of the graph's code, and of the file of endpoints and its functions.
+    """
+    given = dict(options)
+    if endpoints := given.get("endpoints", ""):
+        read_endpoints(Path(endpoints))
+    with _making(given.get("services", "simulated"), endpoints):
+        if given.get("text", "") != digest_of(reference):
+            raise ConfigurationError(f"graph {reference!r}: its code has changed since the study began; run it again")
+        return load_graph(reference, json.loads(given["config"]) if "config" in given else None)
 
 
 def _made_for_run(

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
 import importlib
 import importlib.util
 import inspect
@@ -35,7 +34,7 @@ from langgraph.pregel import Pregel
 
 from docmind_lab.alternatives.event_loop import shared_loop
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
-from docmind_lab.core.users_code import line_of_error
+from docmind_lab.core.users_code import digest_of_module, forget_if_changed, line_of_error, note_imported
 from docmind_lab.systems.own.agents import agent_graph, kind_of, load_agent, parameters_of
 
 AnyGraph = Pregel[Any, Any, Any, Any]
@@ -77,29 +76,41 @@ def load_graph(reference: str, config: Mapping[str, Any] | None = None) -> AnyGr
 
 
 def load_object(reference: str, what: str = "graph") -> Any:
-    """Load what a reference names. what: how errors call it. Raises: as `load_graph`."""
+    """Load what a reference names; anew if the user's code has changed since. what: how errors call it.
+
+    Raises: as `load_graph`.
+    """
+    reference = _of_json(reference)
+    name, attribute, file = _module_of(reference, what)
+    forget_if_changed(name)
+    value: Any = _import(reference, name, attribute, what, file)
+    note_imported(name)
+    for part in attribute.split("."):
+        if not hasattr(value, part):
+            raise ConfigurationError(f"{what} {reference!r}: module {file or name} has no attribute {attribute}")
+        value = getattr(value, part)
+    return value
+
+
+def _module_of(reference: str, what: str) -> tuple[str, str, Path | None]:
+    """Return the name of the module that a reference names, the attribute, and its file if it is named by one."""
     reference = _of_json(reference)
     place, _, attribute = reference.rpartition(":")
     if not place or not attribute:
         raise ConfigurationError(f"{what} {reference!r}: {_HOW_TO_WRITE}")
-    file = Path(place) if place.endswith(".py") else None
     # As a project's own tools run it: from its root, whose modules a file in a folder imports.
     _put_on_path(Path.cwd() / "src")
     _put_on_path(Path.cwd())
-    name = place if file is None else _name_of_file(reference, file, what)
-    value: Any = _import(reference, name, attribute, what, file)
-    for name in attribute.split("."):
-        if not hasattr(value, name):
-            raise ConfigurationError(f"{what} {reference!r}: module {place} has no attribute {attribute}")
-        value = getattr(value, name)
-    return value
+    file = Path(place) if place.endswith(".py") else None
+    return (place if file is None else _name_of_file(reference, file, what)), attribute, file
 
 
 def digest_of(reference: str) -> str:
-    """Return a digest of the text of the file that a loaded reference names; empty if it is no text of Python's."""
-    place = _of_json(reference.removeprefix(AGENT_PREFIX)).rpartition(":")[0]
-    file = place if place.endswith(".py") else getattr(sys.modules.get(place), "__file__", None) or ""
-    return hashlib.blake2b(Path(file).read_bytes(), digest_size=4).hexdigest() if file.endswith(".py") else ""
+    """Load what a reference names, and return a digest of the user's code in it; empty if it is no text of Python's."""
+    what = "agent" if reference.startswith(AGENT_PREFIX) else "graph"
+    reference = reference.removeprefix(AGENT_PREFIX)
+    load_object(reference, what)
+    return digest_of_module(_module_of(reference, what)[0])
 
 
 def notes_on_module(reference: str) -> tuple[str, ...]:
@@ -240,13 +251,14 @@ def _put_on_path(folder: Path) -> None:
 
 
 def _import(reference: str, name: str, attribute: str, what: str, file: Path | None) -> ModuleType:
-    """Return the module of a name, imported once in a process.
+    """Return the module of a name, imported once in a process, and once more if it has changed.
 
     A script often goes on after it has made its graph: it draws it, or asks a person. What fails then is noted.
     """
     if name in sys.modules:
         return sys.modules[name]
     module: ModuleType | None = None
+    _ended_early.pop(reference, None)
     try:
         spec = importlib.util.find_spec(name)
         if spec is None and file is not None:
