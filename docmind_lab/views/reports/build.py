@@ -187,7 +187,7 @@ def question_section(study: Study) -> Section:
 
 def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
     seeds, questions = (count_of(runs[name].nunique(), name.removesuffix("_id")) for name in ("seed", "question_id"))
-    return {
+    facts = {
         "Study": str(manifest.get("study_id", "without a name")),
         "State": _state(manifest),
         "Runs": f"{len(runs):,} runs, {seeds}, {questions}",
@@ -195,6 +195,13 @@ def _facts(runs: pd.DataFrame, manifest: Mapping[str, Any]) -> dict[str, str]:
         "Conditions": "; ".join(conditions_in_words(runs)),
         "Observed until": f"{join_names([f'{value:g}' for value in sorted(runs['horizon_s'].unique())])} s",
     }
+    design = manifest.get("design", {})
+    if library := design.get("library"):
+        counts = count_of(library["documents"], "document"), count_of(library["passages"], "passage")
+        facts["Documents"] = f"{counts[0]} of the user's own, {counts[1]} ({design['corpus']})"
+    if own := design.get("questions"):
+        facts["Questions"] = f"{own['count']} of the user's own ({own['digest'][:12]})"
+    return facts
 
 
 def _state(manifest: Mapping[str, Any]) -> str:
