@@ -13,6 +13,12 @@ from pathlib import Path
 from types import FrameType
 
 _NOT_THE_USERS = tuple({*map(sysconfig.get_path, ("stdlib", "purelib", "platlib")), str(Path(__file__).parents[1])})
+# Folders of libraries, of which a Python may have several.
+_LIBRARIES = {"site-packages", "dist-packages"}
+
+
+def _is_users(file: str) -> bool:
+    return not file.startswith((*_NOT_THE_USERS, "<")) and _LIBRARIES.isdisjoint(Path(file).parts)
 
 
 def line_of_error(error: BaseException) -> str:
@@ -26,7 +32,7 @@ def line_at_work(frame: FrameType | None = None) -> str:
 
 
 def _innermost(frames: traceback.StackSummary) -> str:
-    users = [frame for frame in frames if not frame.filename.startswith((*_NOT_THE_USERS, "<"))]
+    users = [frame for frame in frames if _is_users(frame.filename)]
     return f"{Path(users[-1].filename).name}:{users[-1].lineno}" if users else ""
 
 
@@ -41,7 +47,7 @@ def modules_of(name: str) -> dict[str, Path]:
     while names:
         name = names.pop(0)
         file = getattr(sys.modules.get(name), "__file__", None) or ""
-        if name not in found and file.endswith(".py") and not file.startswith(_NOT_THE_USERS):
+        if name not in found and file.endswith(".py") and _is_users(file):
             found[name] = Path(file)
             names += _imported_by(found[name], getattr(sys.modules[name], "__package__", None) or "")
     return found
