@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import hashlib
 import importlib.util
 import sys
@@ -41,23 +42,41 @@ _as_imported: dict[Path, tuple[int, int]] = {}
 
 
 def modules_of(name: str) -> dict[str, Path]:
-    """Return the user's modules that one imports, itself first, with their files; none if it has not been imported."""
+    """Return the user's modules that one may import, itself first, with their files; none if it is not imported itself.
+
+    They are found by what is written, whether it has been imported or not: a function may import when it is called.
+    """
     found: dict[str, Path] = {}
-    names = [name]
-    while names:
-        name = names.pop(0)
-        file = getattr(sys.modules.get(name), "__file__", None) or ""
+    places = [(name, getattr(sys.modules.get(name), "__file__", None) or "")]
+    while places:
+        name, file = places.pop(0)
         if name not in found and file.endswith(".py") and _is_users(file):
             found[name] = Path(file)
-            names += _imported_by(found[name], getattr(sys.modules[name], "__package__", None) or "")
+            package = name if found[name].name == "__init__.py" else name.rpartition(".")[0]
+            places += [(each, _file_of(each)) for each in _imported_by(found[name], package, _stamp(found[name]))]
     return found
 
 
-def _imported_by(file: Path, package: str) -> Iterator[str]:
+def _file_of(name: str) -> str:
+    """Return the file of a module in a folder of the user's on the path; empty for any other."""
+    for folder in filter(_is_users, sys.path):
+        place = Path(folder).resolve().joinpath(*name.split("."))
+        for file in (place / "__init__.py", place.with_suffix(".py")):
+            if file.is_file():
+                return str(file)
+    return ""
+
+
+@functools.lru_cache(maxsize=4096)
+def _imported_by(file: Path, package: str, stamp: tuple[int, int]) -> tuple[str, ...]:
+    """Return the names that a file, as it stands, may import."""
     try:
-        tree = ast.parse(file.read_bytes())
-    except (OSError, ValueError, SyntaxError):
-        return  # it is gone or broken, which its import says
+        return tuple(_names_in(ast.parse(file.read_bytes()), package))
+    except (OSError, ValueError, SyntaxError, ImportError):
+        return ()  # it is gone or broken, which its import says
+
+
+def _names_in(tree: ast.Module, package: str) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]
@@ -76,7 +95,7 @@ def forget_if_changed(name: str) -> None:
     modules = modules_of(name)
     if any(_as_imported.get(file, _stamp(file)) != _stamp(file) for file in modules.values()):
         for each, file in modules.items():
-            del sys.modules[each]
+            sys.modules.pop(each, None)
             _as_imported.pop(file, None)
 
 
