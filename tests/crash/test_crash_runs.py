@@ -158,6 +158,18 @@ def test_the_test_of_a_finding_answers_the_interrupts_before_it(is_general: bool
         repeat(report)
 
 
+def test_a_run_that_was_cut_after_an_answer_is_resumed_with_what_is_left_of_them() -> None:
+    answers, world = ["17", "ten"], dl.World(endpoints="crash_services.toml")
+    system = dl.graph("planted.py:charge_between_answers", [{"order": "17"}], resume=answers)
+    report = crash_test(system, alternatives="A,kill", world=world, workers=1)
+    assert [(each.what, each.alternatives) for each in report.findings] == [
+        ("POST pay.example.com/charges is done twice", ("A", "kill"))
+    ]
+    assert report.verdicts.query("invariant == 'resume' and status == 'holds'")["alternative"].nunique() == 2
+    with pytest.raises(AssertionError, match="charges is done twice"):
+        repeat(report)
+
+
 def test_the_test_of_a_finding_calls_an_agent_as_it_was_called() -> None:
     system = dl.agent("planted.py:charging_agent", [{"question": "17", "currency": "EUR"}])
     report = crash_test(system, alternatives="kill", world=dl.World(endpoints="crash_services.toml"), workers=1)
@@ -214,8 +226,6 @@ def test_an_answer_that_depends_on_time_is_not_compared() -> None:
 def test_a_value_that_cannot_be_used_is_named(options: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
         crash_test(dl.graph(steps("only"), GIVEN), **options)
-    with pytest.raises(ConfigurationError, match="resume: a resumed run cannot tell which"):
-        crash_test(dl.graph(steps("only"), GIVEN, resume=[1, 2]))
 
 
 MAKERS = """

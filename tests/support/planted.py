@@ -72,6 +72,18 @@ def charge_after_an_answer() -> Any:
     return chain(Order, ask=ask, pay=pay).compile()
 
 
+def charge_between_answers() -> Any:
+    """The same payment by the node that asked, and a letter by another that asks."""
+
+    def pay(state: Order) -> dict[str, Any]:
+        return {"receipt": paid(interrupt("Which order?"), {})}
+
+    def write(state: Order) -> dict[str, Any]:
+        return {"letter": f"{state['receipt']} at {interrupt('When?')}"}
+
+    return chain(Order, pay=pay, write=write).compile()
+
+
 def charging_agent(order: str, *, currency: str) -> str:
     """The same payment by an agent that is no graph."""
     return paid(order, {"Currency": currency})

@@ -178,7 +178,7 @@ def _judge_resume(observation: Observation, reference: Reference) -> Judgement:
     if observation.first.outcome == "answered":
         return Judgement("resume", "holds")
     if saved.interrupts:
-        # Its answers belong to the first run, and how many it has had is not known.
+        # It waits for a person.
         return Judgement("resume", "not judged")
     if resumed is not None and resumed.outcome != usual.first.outcome:
         has_no_end = resumed.outcome == "no end"

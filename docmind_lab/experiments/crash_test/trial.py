@@ -15,6 +15,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
 from typing import Any, Final, cast
 from unittest.mock import patch
 
@@ -285,7 +286,7 @@ class _TrialRun:
             try:
                 with recording(recorder), recorder.work("caller"):
                     workload = self._workload(graph)
-                    made = workload.runnable(recorder, self.question)
+                    made = workload.runnable(recorder, self._question(part))
                     configurable: Any = {DURABILITY_KEY: self.bench.subject.durability, "thread_id": thread_id}
                     config: Any = {"configurable": configurable, "callbacks": [StepCallbacks(self.journal)]}
                     runnable = made.with_config(config)
@@ -301,6 +302,14 @@ class _TrialRun:
         with contextlib.suppress(FutureTimeoutError):
             return _ending(*in_daemon_thread(call, _CALLER).result(timeout=within_s))
         return None
+
+    def _question(self, part: str) -> GraphInput:
+        """Return the input of a part; a resumption has the answers that the cut run was not given."""
+        events = self._recorders[FIRST].snapshot().events if part == RESUMED else ()
+        left = [int(each.detail["left"]) for each in events if each.event == "interrupt_answered"]
+        answers = self.question.settings.resume
+        answers = answers[len(answers) - left[-1] :] if left else answers
+        return replace(self.question, settings=replace(self.question.settings, resume=answers))
 
     def _workload(self, graph: AnyGraph) -> OwnWorkload:
         subject = self.bench.subject
