@@ -170,6 +170,20 @@ def test_a_run_that_was_cut_after_an_answer_is_resumed_with_what_is_left_of_them
         repeat(report)
 
 
+def test_an_effect_that_no_undisturbed_run_has_is_no_repeated_one() -> None:
+    world, system = (
+        dl.World(endpoints="crash_services.toml"),
+        dl.graph("planted.py:charge_for_a_repeat", [{"order": "17"}]),
+    )
+    report = crash_test(system, alternatives="kill", world=world, workers=1)
+    (finding,) = [each for each in report.findings if each.invariant == "effects"]
+    assert (finding.what, finding.remedy) == (
+        "POST pay.example.com/charges is done, and never in an undisturbed run",
+        "",
+    )
+    assert finding.evidence == "1 time; an undisturbed run does it 0 times"
+
+
 def test_the_test_of_a_finding_calls_an_agent_as_it_was_called() -> None:
     system = dl.agent("planted.py:charging_agent", [{"question": "17", "currency": "EUR"}])
     report = crash_test(system, alternatives="kill", world=dl.World(endpoints="crash_services.toml"), workers=1)

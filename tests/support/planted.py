@@ -84,6 +84,17 @@ def charge_between_answers() -> Any:
     return chain(Order, pay=pay, write=write).compile()
 
 
+def charge_for_a_repeat() -> Any:
+    """A payment that is made only by a node that finds that it was there before."""
+
+    def pay(state: Order, *, store: BaseStore) -> dict[str, Any]:
+        was_here = store.get(PAID, state["order"]) is not None
+        store.put(PAID, state["order"], {})
+        return {"receipt": paid(state["order"], {}) if was_here else "none"}
+
+    return chain(Order, pay=pay).compile()
+
+
 def charging_agent(order: str, *, currency: str) -> str:
     """The same payment by an agent that is no graph."""
     return paid(order, {"Currency": currency})

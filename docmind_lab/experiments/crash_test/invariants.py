@@ -227,8 +227,13 @@ def _judge_effects(observation: Observation, reference: Reference) -> Judgement:
         # An id in a path makes each request another one; so the host as a whole must have had too many as well.
         if count > usual[what] and _of_place(done, what) > _of_place(usual, what):
             at_s = [effect.at_s for effect in observation.effects if effect.what == what][-1]
-            times = "twice" if count == 2 * max(1, usual[what]) else f"{count} times"
             usually = count_of(usual[what], "time")
+            if not usual[what]:
+                evidence = f"{count_of(count, 'time')}; an undisturbed run does it {usually}"
+                return Judgement(
+                    "effects", "broken", f"{what} is done, and never in an undisturbed run", evidence, at_s
+                )
+            times = "twice" if count == 2 * usual[what] else f"{count} times"
             evidence = f"{count} times without a common idempotency key; an undisturbed run does it {usually}"
             return Judgement("effects", "broken", f"{what} is done {times}", evidence, at_s)
     ended = observation.resumed or observation.first
