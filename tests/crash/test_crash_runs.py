@@ -184,6 +184,16 @@ def test_an_effect_that_no_undisturbed_run_has_is_no_repeated_one() -> None:
     assert finding.evidence == "1 time; an undisturbed run does it 0 times"
 
 
+def test_a_process_that_was_killed_does_nothing_more() -> None:
+    world, system = (
+        dl.World(endpoints="crash_services.toml"),
+        dl.graph("planted.py:charge_side_by_side", [{"order": "17"}]),
+    )
+    for finding in crash_test(system, alternatives="kill", world=world, workers=1).findings:
+        killed = next(number for number, line in enumerate(finding.timeline) if "the process is killed" in line)
+        assert all("(resumed)" in line or "…" in line for line in finding.timeline[killed + 1 :])
+
+
 def test_the_test_of_a_finding_calls_an_agent_as_it_was_called() -> None:
     system = dl.agent("planted.py:charging_agent", [{"question": "17", "currency": "EUR"}])
     report = crash_test(system, alternatives="kill", world=dl.World(endpoints="crash_services.toml"), workers=1)

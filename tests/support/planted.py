@@ -14,7 +14,7 @@ from chains import chain
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from langgraph.graph import MessagesState
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
@@ -93,6 +93,19 @@ def charge_for_a_repeat() -> Any:
         return {"receipt": paid(state["order"], {}) if was_here else "none"}
 
     return chain(Order, pay=pay).compile()
+
+
+def charge_side_by_side() -> Any:
+    """Two payments at once, by two nodes."""
+
+    def pay(state: Order) -> dict[str, Any]:
+        return {"receipt": paid(state["order"], {})}
+
+    def note(state: Order) -> dict[str, Any]:
+        return {"letter": paid(state["order"], {})}
+
+    builder = StateGraph(Order).add_node("pay", pay).add_node("note", note)
+    return builder.add_edge(START, "pay").add_edge(START, "note").compile()
 
 
 def charging_agent(order: str, *, currency: str) -> str:

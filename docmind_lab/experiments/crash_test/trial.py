@@ -203,7 +203,10 @@ class _TrialRun:
             completed = self._read()[1]
         asked = self._asked(thread)
         self._opened.close(self.thread_id)
-        marks = sorted((*self.journal.marks, *self._marks()), key=lambda mark: (mark.at_s, mark.kind, mark.what))
+        # What unwinds after a kill is nothing that the process did.
+        end_s = self.trial.decision_timeout_s if self.trial.is_kill else math.inf
+        seen = [mark for mark in (*self.journal.marks, *self._marks()) if mark.part != FIRST or mark.at_s < end_s]
+        marks = sorted(seen, key=lambda mark: (mark.at_s, mark.kind, mark.what))
         return Observation(
             self.trial,
             first,
