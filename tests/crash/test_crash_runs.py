@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import json
 import operator
@@ -14,6 +15,7 @@ from typing import Annotated, Any, TypedDict
 
 import aiohttp
 import pandas as pd
+import planted
 import pytest
 from commands_here import said
 from langchain_openai import ChatOpenAI
@@ -37,6 +39,10 @@ LOST = "planted.py:lost_update"
 
 class State(TypedDict, total=False):
     said: Annotated[list[str], operator.add]
+
+
+class Dated(State, total=False):
+    day: datetime.date
 
 
 @pytest.fixture(autouse=True)
@@ -192,6 +198,22 @@ def test_a_process_that_was_killed_does_nothing_more() -> None:
     for finding in crash_test(system, alternatives="kill", world=world, workers=1).findings:
         killed = next(number for number, line in enumerate(finding.timeline) if "the process is killed" in line)
         assert all("(resumed)" in line or "…" in line for line in finding.timeline[killed + 1 :])
+
+
+def test_a_test_that_needs_objects_of_the_program_names_them_in_place_of_their_text() -> None:
+    def pay(state: Any) -> dict[str, Any]:
+        return {"said": [planted.paid("17", {})]}
+
+    day = datetime.date(2026, 11, 27)
+    system = dl.graph(graph_of(schema=Dated, pay=pay), [{"day": day}], config={"configurable": {"day": day}})
+    world = dl.World(endpoints="crash_services.toml")
+    report = crash_test(system, alternatives="kill", world=world, checkpointer=InMemorySaver)
+    (finding,) = [each for each in report.findings if each.invariant == "effects"]
+    written, call = finding.pytest_function(report.graph, 7, report.options, report.objects).splitlines()
+    assert written == "# Objects of your program cannot be written down: graph, checkpointer, day, config. With them:"
+    assert call.startswith("# cut_at(graph, graph_input, 'kill', ")
+    assert call.endswith("checkpointer=checkpointer, config=config)")
+    assert "def test" not in report.pytest_functions()
 
 
 def test_the_test_of_a_finding_calls_an_agent_as_it_was_called() -> None:
