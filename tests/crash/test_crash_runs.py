@@ -121,6 +121,8 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_
     assert in_turn(points, None) == points
     report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A,D,kill", runs=12)
     assert report.trials == 12
+    # No model is asked, so there is no conversation that a provider could take.
+    assert (report.judged["conversation"], report.judged["resume"]) == (0, 12)
     assert all("skipped for the limit of runs" in each.skipped for each in report.coverage)
 
 

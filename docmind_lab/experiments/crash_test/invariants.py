@@ -166,7 +166,7 @@ def _judge_conversation(observation: Observation, reference: Reference) -> Judge
     asked, usual = observation.asked, undisturbed.asked
     if asked is not None and usual is not None and usual.outcome != "failed" and asked.outcome == "failed":
         return Judgement("conversation", "broken", "the user's next message fails", asked.error)
-    is_judged = asked is not None or observation.resumed is not None
+    is_judged = asked is not None or RESUMED in observation.conversed
     return Judgement("conversation", "holds" if is_judged else "not judged")
 
 

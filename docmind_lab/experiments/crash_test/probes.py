@@ -155,6 +155,7 @@ class StepCallbacks(BaseCallbackHandler):
 
     def on_chat_model_start(self, serialized: Any, messages: Any, **details: Any) -> None:
         """Check the conversation that a chat model is sent, wherever the model is."""
+        self._journal.conversed.add(self._journal.part)
         for conversation in messages:
             try:
                 payload = {"messages": convert_to_openai_messages(conversation)}
@@ -175,6 +176,7 @@ class ProbedModel:
     def plan(self, request: ServiceRequest) -> Plan:
         """See `Service`."""
         plan = self.inner.plan(request)
+        self.journal.conversed.add(self.journal.part)
         first = plan.steps[0] if plan.steps else None
         if isinstance(first, Headers) and first.status == 400:
             self.journal.refusal(_words_in(plan))

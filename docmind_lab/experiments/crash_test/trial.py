@@ -217,6 +217,7 @@ class _TrialRun:
             tuple(marks),
             tuple(self.journal.effects),
             tuple(self.journal.refusals),
+            frozenset(self.journal.conversed),
             leftovers,
             promise=self.bench.promise(self.trial),
         )
