@@ -218,6 +218,13 @@ def test_a_test_that_needs_objects_of_the_program_names_them_in_place_of_their_t
     assert "def test" not in report.pytest_functions()
 
 
+def test_a_model_within_a_node_that_is_told_of_a_call_that_was_cut_may_answer_otherwise() -> None:
+    system = dl.graph("planted.py:agent_in_a_node", ["How deep is the harbour?"])
+    report = crash_test(system, alternatives="kill", runs=24, workers=1)
+    assert [each.what for each in report.findings] == []
+    assert report.judged["resume"] == report.trials
+
+
 def test_the_test_of_a_finding_calls_an_agent_as_it_was_called() -> None:
     system = dl.agent("planted.py:charging_agent", [{"question": "17", "currency": "EUR"}])
     report = crash_test(system, alternatives="kill", world=dl.World(endpoints="crash_services.toml"), workers=1)

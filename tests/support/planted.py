@@ -18,8 +18,11 @@ from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
 from twins import twins
+
+from docmind_lab import once
 
 HARBOUR = {"about": "harbour"}
 PAID = ("orders", "paid")
@@ -237,6 +240,23 @@ def orphan_tool_call(is_safe: bool) -> Any:
         return {"messages": [model.invoke(filled_in(messages) if is_safe else messages)]}
 
     return with_tools(think, sounding)
+
+
+def agent_in_a_node() -> Any:
+    """A node whose code asks an agent, with a tool that runs once."""
+    measured = tool("measured")(sounding.func)
+    measured.metadata = {"effect": "sounding"}
+    model = ChatOpenAI(model="gpt-4.1-mini", api_key="none", max_retries=0).bind_tools([measured])
+
+    def think(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [model.invoke(state["messages"])]}
+
+    agent = with_tools(think, once(measured))
+
+    def ask(state: MessagesState) -> dict[str, Any]:
+        return {"messages": agent.invoke({"messages": state["messages"]})["messages"][-1:]}
+
+    return chain(MessagesState, ask=ask).compile(store=InMemoryStore())
 
 
 @twins("leftovers", HARBOUR)

@@ -80,7 +80,7 @@ class Journal:
     """What happened in a trial. clock: of the trial. dead_from_s: nothing is written from then on.
 
     refusals: (part, the provider's words) of each conversation that a provider would refuse. conversed: the parts in
-    which a model was asked.
+    which a model was asked. calls_cut: the tools of which a model was told that their calls were cut.
     """
 
     clock: VirtualClock
@@ -90,6 +90,7 @@ class Journal:
     effects: list[Effect] = field(default_factory=list)
     refusals: list[tuple[str, str]] = field(default_factory=list)
     conversed: set[str] = field(default_factory=set)
+    calls_cut: list[str] = field(default_factory=list)
 
     def mark(self, kind: str, what: str, edge: Edge = "", *, at_s: float | None = None) -> None:
         """Note that something happened, now if no instant is named."""

@@ -201,6 +201,8 @@ class _TrialRun:
                 resumed = self._run(RESUMED, self._inputs(), LONG_S)
         if resumed is not None:
             completed = self._read()[1]
+            # Also by an agent within a node, whose messages are none of the thread.
+            completed = replace(completed, calls_cut=(*completed.calls_cut, *self.journal.calls_cut))
         asked = self._asked(thread)
         self._opened.close(self.thread_id)
         # What unwinds after a kill is nothing that the process did.
