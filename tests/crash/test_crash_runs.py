@@ -7,6 +7,7 @@ import gc
 import json
 import operator
 import os
+import re
 import sys
 import threading
 import time
@@ -27,9 +28,10 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.experiments.assertions import cut_at
 from docmind_lab.experiments.batch.workers import kept_warm
-from docmind_lab.experiments.crash_test import CrashReport, crash_test
+from docmind_lab.experiments.crash_test import CrashReport, Violation, crash_test
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
 from docmind_lab.experiments.crash_test.held_locks import held_locks
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.virtual_time import VirtualClock
 
 GRAPHS = Path(__file__).parents[1] / "support"
@@ -200,6 +202,13 @@ def test_a_process_that_was_killed_does_nothing_more() -> None:
     for finding in crash_test(system, alternatives="kill", world=world, workers=1).findings:
         killed = next(number for number, line in enumerate(finding.timeline) if "the process is killed" in line)
         assert all("(resumed)" in line or "…" in line for line in finding.timeline[killed + 1 :])
+
+
+def test_each_finding_of_a_long_address_has_a_test_of_its_own_name() -> None:
+    what, trial = f"POST api.example.com/{'accounts/' * 8}charges is done", Trial("kill", 0.1, "001")
+    found = [Violation("effects", f"{what} {end}", ("kill",), 1, trial, {}, "", ()) for end in ("twice", "3 times")]
+    report = CrashReport("a.py:graph", tuple(found), (), (), {}, 2)
+    assert len(set(re.findall(r"def test_\w+", report.pytest_functions()))) == 2
 
 
 def test_a_test_that_needs_objects_of_the_program_names_them_in_place_of_their_text() -> None:

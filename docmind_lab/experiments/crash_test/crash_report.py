@@ -53,7 +53,7 @@ class Violation(MakesFinding):
 
         options: of `cut_at`, by name. objects: its arguments that are objects of the user's program.
         """
-        name = re.sub(r"\W+", "_", f"{self.invariant}_{self.what}".lower()).strip("_")[:70].strip("_")
+        name = re.sub(r"\W+", "_", f"{self.invariant}_{self.what}".lower()).strip("_")
         trial, given = self.trial, plain_input(self.graph_input)
         if graph.startswith(AGENT_PREFIX):
             given = {"question": given["question"], **given["keywords"]}
