@@ -63,20 +63,8 @@ def double_charge(is_safe: bool) -> Any:
     return chain(Order, pay=pay, write=write).compile()
 
 
-def charge_after_an_answer() -> Any:
-    """The same payment, after somebody was asked whether it may be made."""
-
-    def ask(state: Order) -> dict[str, Any]:
-        return {"letter": str(interrupt("May it be paid?"))}
-
-    def pay(state: Order) -> dict[str, Any]:
-        return {"receipt": paid(state["order"], {})}
-
-    return chain(Order, ask=ask, pay=pay).compile()
-
-
 def charge_between_answers() -> Any:
-    """The same payment by the node that asked, and a letter by another that asks."""
+    """The same payment by a node that asks first, and a letter by another that asks."""
 
     def pay(state: Order) -> dict[str, Any]:
         return {"receipt": paid(interrupt("Which order?"), {})}
@@ -100,15 +88,11 @@ def charge_for_a_repeat() -> Any:
 
 def charge_side_by_side() -> Any:
     """Two payments at once, by two nodes."""
-
-    def pay(state: Order) -> dict[str, Any]:
-        return {"receipt": paid(state["order"], {})}
-
-    def note(state: Order) -> dict[str, Any]:
-        return {"letter": paid(state["order"], {})}
-
-    builder = StateGraph(Order).add_node("pay", pay).add_node("note", note)
-    return builder.add_edge(START, "pay").add_edge(START, "note").compile()
+    builder = StateGraph(Order)
+    for key in ("receipt", "letter"):
+        node = f"pay_{key}"
+        builder.add_node(node, lambda state, key=key: {key: paid(state["order"], {})}).add_edge(START, node)
+    return builder.compile()
 
 
 def charging_agent(order: str, *, currency: str) -> str:
