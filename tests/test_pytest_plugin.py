@@ -27,6 +27,10 @@ async def test_asyncio_waits_virtually(virtual_clock):
     await asyncio.sleep(3_600)
     assert virtual_clock.now() == 3_600 and virtual_clock.horizon_s == 7_200
 
+@pytest.mark.virtual_time(3, 7_200)
+def test_arguments_may_stand_by_their_place(virtual_clock):
+    assert (virtual_clock.seed, virtual_clock.horizon_s) == (3, 7_200)
+
 @pytest.mark.anyio
 @pytest.mark.virtual_time
 async def test_anyio_has_its_loops_but_not_the_test():
@@ -78,7 +82,7 @@ def test_the_marker_runs_tests_of_threads_and_asyncio_in_virtual_time(
     pytester.makeconftest(neighbour)
     pytester.makepyfile(OUTCOMES)
     result = pytester.runpytest_subprocess("--strict-markers", "-p", "no:cacheprovider")
-    result.assert_outcomes(passed=7, failed=2, skipped=1)
+    result.assert_outcomes(passed=8, failed=2, skipped=1)
     result.stdout.fnmatch_lines(["*assert time.monotonic() < 0", "*functions and methods of pytest, not of unittest*"])
 
 

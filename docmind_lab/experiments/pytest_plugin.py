@@ -53,7 +53,7 @@ def _clock_of(item: pytest.Item) -> VirtualClock:
 
     options: dict[str, Any] = {}
     for marker in item.iter_markers(MARKER):
-        options = {**marker.kwargs, **options}
+        options = {**inspect.signature(VirtualClock).bind_partial(*marker.args, **marker.kwargs).arguments, **options}
     return VirtualClock(**options)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import types
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -141,9 +142,27 @@ def test_what_is_no_agent_is_refused_in_one_line(agent: Any, message: str) -> No
     assert "\n" not in str(refused.value)
 
 
-def test_a_function_that_returns_a_coroutine_is_told_to_be_async() -> None:
-    with pytest.raises(ConfigurationError, match="returns a coroutine; write it as async def"):
-        runs_of(lambda question: agents_here.ask_async(question), alternatives="A")
+@pytest.mark.parametrize("asked", [agents_here.ask_async, agents_here.ask_in_pieces])
+def test_a_function_that_returns_what_is_async_is_told_to_be_async(asked: Any) -> None:
+    with pytest.raises(ConfigurationError, match=r"returns a (coroutine|async_generator); write it as async def"):
+        runs_of(lambda question: asked(question), alternatives="A")
+
+
+class Streaming:
+    async def __call__(self, question: str) -> AsyncIterator[str]:
+        async for piece in agents_here.ask_in_pieces(question):
+            yield piece
+
+
+async def stream_of(question: str) -> AsyncIterator[str]:
+    return agents_here.ask_in_pieces(question)
+
+
+@pytest.mark.parametrize("agent", [agents_here.ask_in_pieces, Streaming(), stream_of])
+def test_the_pieces_of_an_async_generator_are_its_answer(agent: Any) -> None:
+    study = compare_by(runs=1, inputs=[{"input": QUESTION, "gold": ["well, plain:"]}], agent=agent, alternatives="C")
+    run = study.runs.iloc[0]
+    assert (run["outcome"], run["llm_calls"], run["answer_score"]) == ("answered", 1, 1.0)
 
 
 @pytest.mark.parametrize("agent", [Conversation(), Conversation().__call__])

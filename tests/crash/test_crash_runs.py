@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import gc
 import json
 import operator
 import os
+import re
 import sys
 import threading
 import time
@@ -14,6 +16,7 @@ from typing import Annotated, Any, TypedDict
 
 import aiohttp
 import pandas as pd
+import planted
 import pytest
 from commands_here import said
 from langchain_openai import ChatOpenAI
@@ -25,9 +28,10 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError, GraphError
 from docmind_lab.experiments.assertions import cut_at
 from docmind_lab.experiments.batch.workers import kept_warm
-from docmind_lab.experiments.crash_test import CrashReport, crash_test
+from docmind_lab.experiments.crash_test import CrashReport, Violation, crash_test
 from docmind_lab.experiments.crash_test.cut_points import CutPoint, in_turn
 from docmind_lab.experiments.crash_test.held_locks import held_locks
+from docmind_lab.experiments.examination import Trial
 from docmind_lab.virtual_time import VirtualClock
 
 GRAPHS = Path(__file__).parents[1] / "support"
@@ -115,6 +119,7 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_
     assert in_turn(points, None) == points
     report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A,D,kill", runs=12)
     assert report.trials == 12
+    assert (report.judged["conversation"], report.judged["resume"]) == (0, 12)
     assert all("skipped for the limit of runs" in each.skipped for each in report.coverage)
 
 
@@ -147,20 +152,65 @@ def test_a_finding_has_its_smallest_input_its_timeline_and_a_test_that_repeats_i
 
 
 @pytest.mark.parametrize("is_general", [False, True], ids=["of the input", "of all inputs"])
-def test_the_test_of_a_finding_answers_the_interrupts_before_it(is_general: bool) -> None:
-    answers, given = ["yes"], {"order": "17"}
+def test_a_run_and_the_test_of_a_finding_go_on_with_the_answers_that_are_left(is_general: bool) -> None:
+    answers, given = ["17", "ten"], {"order": "17"}
     inputs = [given] if is_general else [{"input": given, "resume": answers}]
-    system = dl.graph("planted.py:charge_after_an_answer", inputs, resume=answers if is_general else ())
+    system = dl.graph("planted.py:charge_between_answers", inputs, resume=answers if is_general else ())
     world = dl.World(endpoints="crash_services.toml")
-    report = crash_test(system, alternatives="kill", world=world, workers=1)
+    report = crash_test(system, alternatives="A,kill", world=world, workers=1)
     assert [each.what for each in report.findings] == ["POST pay.example.com/charges is done twice"]
+    assert report.findings[0].alternatives == ("A", "kill")
     with pytest.raises(AssertionError, match="charges is done twice"):
         repeat(report)
 
 
+def killed(system: Any, **options: Any) -> CrashReport:
+    return crash_test(system, alternatives="kill", world=dl.World(endpoints="crash_services.toml"), **options)
+
+
+def test_an_effect_that_no_undisturbed_run_has_is_no_repeated_one() -> None:
+    report = killed(dl.graph("planted.py:charge_for_a_repeat", [{"order": "17"}]), workers=1)
+    (finding,) = [each for each in report.findings if each.invariant == "effects"]
+    assert finding.what.endswith(" is done, and never in an undisturbed run")
+    assert (finding.evidence, finding.remedy) == ("1 time; an undisturbed run does it 0 times", "")
+
+
+def test_a_process_that_was_killed_does_nothing_more() -> None:
+    for finding in killed(dl.graph("planted.py:charge_side_by_side", [{"order": "17"}]), workers=1).findings:
+        last = next(number for number, line in enumerate(finding.timeline) if "the process is killed" in line)
+        assert all("(resumed)" in line or "…" in line for line in finding.timeline[last + 1 :])
+
+
+def test_each_finding_of_a_long_address_has_a_test_of_its_own_name() -> None:
+    what, trial = f"POST api.example.com/{'accounts/' * 8}charges is done", Trial("kill", 0.1, "001")
+    found = [Violation("effects", f"{what} {end}", ("kill",), 1, trial, {}, "", ()) for end in ("twice", "3 times")]
+    report = CrashReport("a.py:graph", tuple(found), (), (), {}, 2)
+    assert len(set(re.findall(r"def test_\w+", report.pytest_functions()))) == 2
+
+
+def test_a_test_that_needs_objects_of_the_program_names_them_in_place_of_their_text() -> None:
+    def pay(state: Any) -> dict[str, Any]:
+        return {"receipt": planted.paid("17", {})}
+
+    given = {"order": datetime.date(2026, 11, 27)}
+    system = dl.graph(graph_of(schema=planted.Order, pay=pay), [given], config={"configurable": given})
+    report = killed(system, checkpointer=InMemorySaver)
+    (finding,) = [each for each in report.findings if each.invariant == "effects"]
+    written, call = finding.pytest_function(report.graph, 7, report.options, report.objects).splitlines()
+    assert written == "# Objects of your program cannot be written down: graph, checkpointer, order, config. With them:"
+    assert re.match(r"# cut_at\(graph, graph_input, 'kill', .* checkpointer=checkpointer, config=config\)", call)
+    assert "def test" not in report.pytest_functions()
+
+
+def test_a_model_within_a_node_that_is_told_of_a_call_that_was_cut_may_answer_otherwise() -> None:
+    system = dl.graph("planted.py:agent_in_a_node", ["How deep is the harbour?"])
+    report = crash_test(system, alternatives="kill", runs=24, workers=1)
+    assert ([each.what for each in report.findings], report.judged["resume"]) == ([], report.trials)
+
+
 def test_the_test_of_a_finding_calls_an_agent_as_it_was_called() -> None:
     system = dl.agent("planted.py:charging_agent", [{"question": "17", "currency": "EUR"}])
-    report = crash_test(system, alternatives="kill", world=dl.World(endpoints="crash_services.toml"), workers=1)
+    report = killed(system, workers=1)
     with pytest.raises(AssertionError, match="charges is done twice"):
         repeat(report)
 
@@ -214,8 +264,6 @@ def test_an_answer_that_depends_on_time_is_not_compared() -> None:
 def test_a_value_that_cannot_be_used_is_named(options: dict[str, Any], named: str) -> None:
     with pytest.raises(ConfigurationError, match=named):
         crash_test(dl.graph(steps("only"), GIVEN), **options)
-    with pytest.raises(ConfigurationError, match="resume: a resumed run cannot tell which"):
-        crash_test(dl.graph(steps("only"), GIVEN, resume=[1, 2]))
 
 
 MAKERS = """

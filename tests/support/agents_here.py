@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import openai
@@ -27,6 +27,12 @@ async def ask_async(question: str, tone: str = "plain") -> str:
     async with openai.AsyncOpenAI(base_url=HOST, api_key="none") as client:
         made = await client.chat.completions.create(model=MODEL, messages=_messages(question))
         return f"{tone}: {made.choices[0].message.content}"
+
+
+async def ask_in_pieces(question: str) -> AsyncIterator[str]:
+    """An async generator of one request, as an agent that streams is."""
+    yield "Well, "
+    yield await ask_async(question)
 
 
 def ask_in_steps(question: str, should_stop: Callable[[], bool]) -> str:

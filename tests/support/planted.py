@@ -14,12 +14,15 @@ from chains import chain
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
-from langgraph.graph import MessagesState
+from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, tools_condition
 from langgraph.runtime import Runtime
 from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
 from langgraph.types import interrupt
 from twins import twins
+
+from docmind_lab import once
 
 HARBOUR = {"about": "harbour"}
 PAID = ("orders", "paid")
@@ -60,16 +63,36 @@ def double_charge(is_safe: bool) -> Any:
     return chain(Order, pay=pay, write=write).compile()
 
 
-def charge_after_an_answer() -> Any:
-    """The same payment, after somebody was asked whether it may be made."""
-
-    def ask(state: Order) -> dict[str, Any]:
-        return {"letter": str(interrupt("May it be paid?"))}
+def charge_between_answers() -> Any:
+    """The same payment by a node that asks first, and a letter by another that asks."""
 
     def pay(state: Order) -> dict[str, Any]:
-        return {"receipt": paid(state["order"], {})}
+        return {"receipt": paid(interrupt("Which order?"), {})}
 
-    return chain(Order, ask=ask, pay=pay).compile()
+    def write(state: Order) -> dict[str, Any]:
+        return {"letter": f"{state['receipt']} at {interrupt('When?')}"}
+
+    return chain(Order, pay=pay, write=write).compile()
+
+
+def charge_for_a_repeat() -> Any:
+    """A payment that is made only by a node that finds that it was there before."""
+
+    def pay(state: Order, *, store: BaseStore) -> dict[str, Any]:
+        was_here = store.get(PAID, state["order"]) is not None
+        store.put(PAID, state["order"], {})
+        return {"receipt": paid(state["order"], {}) if was_here else "none"}
+
+    return chain(Order, pay=pay).compile()
+
+
+def charge_side_by_side() -> Any:
+    """Two payments at once, by two nodes."""
+    builder = StateGraph(Order)
+    for key in ("receipt", "letter"):
+        node = f"pay_{key}"
+        builder.add_node(node, lambda state, key=key: {key: paid(state["order"], {})}).add_edge(START, node)
+    return builder.compile()
 
 
 def charging_agent(order: str, *, currency: str) -> str:
@@ -201,6 +224,23 @@ def orphan_tool_call(is_safe: bool) -> Any:
         return {"messages": [model.invoke(filled_in(messages) if is_safe else messages)]}
 
     return with_tools(think, sounding)
+
+
+def agent_in_a_node() -> Any:
+    """A node whose code asks an agent, with a tool that runs once."""
+    measured = tool("measured")(sounding.func)
+    measured.metadata = {"effect": "sounding"}
+    model = ChatOpenAI(model="gpt-4.1-mini", api_key="none", max_retries=0).bind_tools([measured])
+
+    def think(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [model.invoke(state["messages"])]}
+
+    agent = with_tools(think, once(measured))
+
+    def ask(state: MessagesState) -> dict[str, Any]:
+        return {"messages": agent.invoke({"messages": state["messages"]})["messages"][-1:]}
+
+    return chain(MessagesState, ask=ask).compile(store=InMemoryStore())
 
 
 @twins("leftovers", HARBOUR)

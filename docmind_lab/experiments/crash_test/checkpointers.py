@@ -11,14 +11,16 @@ import contextlib
 import inspect
 import shutil
 import tempfile
+import uuid
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from langchain_core.messages import ToolMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver, CheckpointTuple
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.serde.types import RESUME
 
 from docmind_lab.alternatives.enforcement.repaired_threads import WAS_CUT
 from docmind_lab.alternatives.event_loop import shared_loop
@@ -29,6 +31,8 @@ from docmind_lab.systems.own.own_workload import OutsideSaver
 from docmind_lab.systems.own.references import AnyGraph, one_line
 from docmind_lab.virtual_time import outside_simulation
 
+# As LangGraph calls the task that an answer to an interrupt is written for.
+_NULL_TASK: Final = str(uuid.UUID(int=0))
 # Virtual seconds; a connection on an event loop that is held up is not waited for.
 _CLOSE_S = 1.0
 _GIVEN_BY_PLACE = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -167,7 +171,16 @@ def read_thread(graph: AnyGraph, thread_id: str, *, async_only: bool) -> tuple[S
         return None, Saved(is_there=True, error=one_line(error))
     said = state.values.get("messages", ()) if isinstance(state.values, dict) else ()
     cut = [str(each.name) for each in said if isinstance(each, ToolMessage) and each.content == WAS_CUT]
-    saved = Saved(True, tuple(state.next), comparable(state.values), "", len(state.interrupts), tuple(cut))
+    # An answer is a write of the thread until its node has ended. One of the node's own is an earlier one's, unless the
+    # node failed after it.
+    answers = {task_id for task_id, channel, _ in latest.pending_writes or () if channel == RESUME}
+    asking = [
+        each
+        for each in state.tasks
+        if each.interrupts and not (_NULL_TASK in answers and (each.error or each.id not in answers))
+    ]
+    waits = sum(len(each.interrupts) for each in asking)
+    saved = Saved(True, tuple(state.next), comparable(state.values), "", waits, tuple(cut))
     writes = [(channel, value) for _, channel, value in latest.pending_writes or ()]
     content = text_of([latest.checkpoint["channel_values"], state.values, state.next, writes])
     # Those of a subgraph's one run have a task's id in their name, and no later run reads them.

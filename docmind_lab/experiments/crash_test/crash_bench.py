@@ -78,10 +78,6 @@ class Subject:
             raise ConfigurationError("store: a crash test watches the graph's own store; leave store out")
         if durability not in DURABILITIES:
             raise ConfigurationError(f"durability must be one of {', '.join(DURABILITIES)}, not {durability!r}")
-        if len(graph.resume) > 1:
-            raise ConfigurationError(
-                "resume: a resumed run cannot tell which of several answers is next; give one at most"
-            )
         own, reference = examined.names, checkpointer if isinstance(checkpointer, str) else ""
         _register_makers(own.workload, graph.graph, checkpointer)
         return cls(

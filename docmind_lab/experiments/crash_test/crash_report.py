@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -48,14 +48,23 @@ class Violation(MakesFinding):
     remedy: str = ""
     settings: RunSettings = field(default_factory=RunSettings)
 
-    def pytest_function(self, graph: str, seed: int, options: Mapping[str, Any]) -> str:
-        """Return a test that repeats the violation, and fails while it is there. options: of `cut_at`, by name."""
-        name = re.sub(r"\W+", "_", f"{self.invariant}_{self.what}".lower()).strip("_")[:70].strip("_")
+    def pytest_function(self, graph: str, seed: int, options: Mapping[str, Any], objects: Sequence[str] = ()) -> str:
+        """Return a test that repeats the violation, and fails while it is there; a comment where none can be written.
+
+        options: of `cut_at`, by name. objects: its arguments that are objects of the user's program.
+        """
+        name = re.sub(r"\W+", "_", f"{self.invariant}_{self.what}".lower()).strip("_")
         trial, given = self.trial, plain_input(self.graph_input)
         if graph.startswith(AGENT_PREFIX):
             given = {"question": given["question"], **given["keywords"]}
         besides = {key: value for key, value in vars(self.settings).items() if value}
-        rest = "".join(f", {key}={value!r}" for key, value in {**options, **besides}.items())
+        objects = [*objects, *(key for key, value in {**self.graph_input, **besides}.items() if not _is_plain(value))]
+        together = {**options, **besides}.items()
+        rest = "".join(f", {key}={key if key in objects else repr(value)}" for key, value in together)
+        if objects:
+            call = f"cut_at(graph, graph_input, {trial.alternative!r}, {trial.decision_timeout_s!r}, seed={seed}{rest})"
+            names = ", ".join(objects).replace(BOXED, "graph_input")
+            return f"# Objects of your program cannot be written down: {names}. With them:\n# {call}\n"
         return (
             "import pytest\n\n"
             "from docmind_lab.testing import cut_at\n\n\n"
@@ -124,9 +133,10 @@ class CrashReport(MakesFinding):
     graph: its reference, or its name. findings: what does not hold, the most frequent first. left: what an alternative
     leaves that promises nothing of the kind. coverage: how much was tried, for each input and alternative. judged:
     invariant → in how many trials it was judged. trials: how many runs were cut. notes: what a reader should know of
-    the measurement. options: further arguments of `cut_at` that repeat a trial. verdicts: one row for each trial and
-    invariant: input_id, alternative, at_s (virtual seconds), invariant, status ("holds", "broken", "left" or
-    "not judged") and what is wrong. interrupted: how many trials of how many are finished; empty where all are.
+    the measurement. options: further arguments of `cut_at` that repeat a trial. objects: its arguments
+    that are objects of the user's program. verdicts: one row for each trial and invariant: input_id, alternative, at_s
+    (virtual seconds), invariant, status ("holds", "broken", "left" or "not judged") and what is wrong. interrupted: how
+    many trials of how many are finished; empty where all are.
     """
 
     graph: str
@@ -138,6 +148,7 @@ class CrashReport(MakesFinding):
     notes: tuple[str, ...] = ()
     seed: int = 7
     options: Mapping[str, Any] = field(default_factory=dict)
+    objects: tuple[str, ...] = ()
     verdicts: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False)
     interrupted: str = ""
 
@@ -148,7 +159,9 @@ class CrashReport(MakesFinding):
 
     def pytest_functions(self) -> str:
         """Return a test for each finding, as the text of a module."""
-        tests = [finding.pytest_function(self.graph, self.seed, self.options) for finding in self.findings]
+        of_report = self.graph, self.seed, self.options, self.objects
+        tests = [finding.pytest_function(*of_report) for finding in self.findings]
+        tests = [test for test in tests if not test.startswith("#")] or tests[:1]
         head, _, _ = tests[0].partition("@pytest") if tests else ("", "", "")
         return head + "\n\n".join(test[len(head) :] for test in tests)
 
@@ -157,7 +170,7 @@ class CrashReport(MakesFinding):
         words: list[Block] = [after_interrupt(self.interrupted, self._summary())]
         for number, violation in enumerate(self.findings, 1):
             what, *rest = violation.finding().words
-            test = violation.pytest_function(self.graph, self.seed, self.options)
+            test = violation.pytest_function(self.graph, self.seed, self.options, self.objects)
             words += [f"{number}. {what}", *rest, "Its test:", Code(test)]
         words += [] if self.findings else ["No findings."]
         for violation in self.left:
@@ -208,6 +221,10 @@ def plain_input(graph_input: Mapping[str, Any]) -> Any:
             value = repr(value)
         plain[key] = value
     return plain.get(BOXED, plain)
+
+
+def _is_plain(value: Any) -> bool:
+    return bool(plain_input({"": value})[""] != repr(value))
 
 
 def timeline_of(observation: Observation, judgement: Judgement) -> tuple[str, ...]:

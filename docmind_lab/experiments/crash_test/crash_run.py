@@ -300,6 +300,9 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation]) -> Cra
         options["endpoints"] = endpoints
     if plan.repairs:
         options["repair"] = True
+    objects = ["graph"] if workload_kind(subject.workload).in_this_process else []
+    if saver_maker(subject) is not None and not subject.checkpointer:
+        objects, options["checkpointer"] = [*objects, "checkpointer"], None
     return CrashReport(
         graph,
         tuple(finding for finding in findings if not finding.is_left),
@@ -310,6 +313,7 @@ def _report(graph: str, plan: _Plan, observations: Sequence[Observation]) -> Cra
         _notes(plan),
         subject.seed,
         options,
+        tuple(objects),
         pd.DataFrame(rows, columns=_VERDICT_COLUMNS),
     )
 

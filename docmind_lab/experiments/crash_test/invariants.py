@@ -166,7 +166,7 @@ def _judge_conversation(observation: Observation, reference: Reference) -> Judge
     asked, usual = observation.asked, undisturbed.asked
     if asked is not None and usual is not None and usual.outcome != "failed" and asked.outcome == "failed":
         return Judgement("conversation", "broken", "the user's next message fails", asked.error)
-    is_judged = asked is not None or observation.resumed is not None
+    is_judged = asked is not None or RESUMED in observation.conversed
     return Judgement("conversation", "holds" if is_judged else "not judged")
 
 
@@ -178,7 +178,7 @@ def _judge_resume(observation: Observation, reference: Reference) -> Judgement:
     if observation.first.outcome == "answered":
         return Judgement("resume", "holds")
     if saved.interrupts:
-        # Its answers belong to the first run, and how many it has had is not known.
+        # It waits for a person.
         return Judgement("resume", "not judged")
     if resumed is not None and resumed.outcome != usual.first.outcome:
         has_no_end = resumed.outcome == "no end"
@@ -227,8 +227,13 @@ def _judge_effects(observation: Observation, reference: Reference) -> Judgement:
         # An id in a path makes each request another one; so the host as a whole must have had too many as well.
         if count > usual[what] and _of_place(done, what) > _of_place(usual, what):
             at_s = [effect.at_s for effect in observation.effects if effect.what == what][-1]
-            times = "twice" if count == 2 * max(1, usual[what]) else f"{count} times"
             usually = count_of(usual[what], "time")
+            if not usual[what]:
+                evidence = f"{count_of(count, 'time')}; an undisturbed run does it {usually}"
+                return Judgement(
+                    "effects", "broken", f"{what} is done, and never in an undisturbed run", evidence, at_s
+                )
+            times = "twice" if count == 2 * usual[what] else f"{count} times"
             evidence = f"{count} times without a common idempotency key; an undisturbed run does it {usually}"
             return Judgement("effects", "broken", f"{what} is done {times}", evidence, at_s)
     ended = observation.resumed or observation.first

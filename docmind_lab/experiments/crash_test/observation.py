@@ -79,7 +79,8 @@ class Killed(RunCut):
 class Journal:
     """What happened in a trial. clock: of the trial. dead_from_s: nothing is written from then on.
 
-    refusals: (part, the provider's words) of each conversation that a provider would refuse.
+    refusals: (part, the provider's words) of each conversation that a provider would refuse. conversed: the parts in
+    which a model was asked. calls_cut: the tools of which a model was told that their calls were cut.
     """
 
     clock: VirtualClock
@@ -88,6 +89,8 @@ class Journal:
     marks: list[Mark] = field(default_factory=list)
     effects: list[Effect] = field(default_factory=list)
     refusals: list[tuple[str, str]] = field(default_factory=list)
+    conversed: set[str] = field(default_factory=set)
+    calls_cut: list[str] = field(default_factory=list)
 
     def mark(self, kind: str, what: str, edge: Edge = "", *, at_s: float | None = None) -> None:
         """Note that something happened, now if no instant is named."""
@@ -178,9 +181,9 @@ class Observation:
     first: how the run ended that was cut. saved: the thread when that run had come to rest. resumed: how its resumption
     ended; None if there was nothing to resume. completed: the thread after that. asked: how the user's next message
     ended, in a copy of the thread; None if there was no conversation. marks: in the order of time. refusals: (part,
-    words) of each conversation that a provider would refuse. promise: what the alternative promises once the caller was
-    told: that nothing goes on ("quiet"), that no further step begins ("steps"), or nothing ("none"). not_judged: why
-    the trial cannot be judged; empty if it can.
+    words) of each conversation that a provider would refuse. conversed: the parts in which a model was asked. promise:
+    what the alternative promises once the caller was told: that nothing goes on ("quiet"), that no further step begins
+    ("steps"), or nothing ("none"). not_judged: why the trial cannot be judged; empty if it can.
     """
 
     trial: Trial
@@ -192,6 +195,7 @@ class Observation:
     marks: tuple[Mark, ...] = ()
     effects: tuple[Effect, ...] = ()
     refusals: tuple[tuple[str, str], ...] = ()
+    conversed: frozenset[str] = frozenset()
     leftovers: tuple[Leftover, ...] = ()
     promise: Promise = "quiet"
     not_judged: str = ""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import itertools
 import json
 import os
 import tempfile
@@ -16,10 +17,11 @@ from typing import Any
 from unittest.mock import patch
 
 from langchain_core.callbacks import BaseCallbackHandler
-from langchain_core.messages import convert_to_openai_messages
+from langchain_core.messages import ToolMessage, convert_to_openai_messages
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore, Op, PutOp, Result
 
+from docmind_lab.alternatives.enforcement.repaired_threads import WAS_CUT
 from docmind_lab.alternatives.passing_saver import PassingSaver
 from docmind_lab.core.sync_async import Operation, Steps, afinish, finish, pause
 from docmind_lab.experiments.crash_test.observation import WRITE_S, Journal
@@ -155,6 +157,11 @@ class StepCallbacks(BaseCallbackHandler):
 
     def on_chat_model_start(self, serialized: Any, messages: Any, **details: Any) -> None:
         """Check the conversation that a chat model is sent, wherever the model is."""
+        self._journal.conversed.add(self._journal.part)
+        told = [
+            each for each in itertools.chain(*messages) if isinstance(each, ToolMessage) and each.content == WAS_CUT
+        ]
+        self._journal.calls_cut += [str(each.name) for each in told]
         for conversation in messages:
             try:
                 payload = {"messages": convert_to_openai_messages(conversation)}
@@ -175,6 +182,7 @@ class ProbedModel:
     def plan(self, request: ServiceRequest) -> Plan:
         """See `Service`."""
         plan = self.inner.plan(request)
+        self.journal.conversed.add(self.journal.part)
         first = plan.steps[0] if plan.steps else None
         if isinstance(first, Headers) and first.status == 400:
             self.journal.refusal(_words_in(plan))

@@ -15,6 +15,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
 from typing import Any, Final, cast
 from unittest.mock import patch
 
@@ -200,9 +201,14 @@ class _TrialRun:
                 resumed = self._run(RESUMED, self._inputs(), LONG_S)
         if resumed is not None:
             completed = self._read()[1]
+            # Also by an agent within a node, whose messages are none of the thread.
+            completed = replace(completed, calls_cut=(*completed.calls_cut, *self.journal.calls_cut))
         asked = self._asked(thread)
         self._opened.close(self.thread_id)
-        marks = sorted((*self.journal.marks, *self._marks()), key=lambda mark: (mark.at_s, mark.kind, mark.what))
+        # What unwinds after a kill is nothing that the process did.
+        end_s = self.trial.decision_timeout_s if self.trial.is_kill else math.inf
+        seen = [mark for mark in (*self.journal.marks, *self._marks()) if mark.part != FIRST or mark.at_s < end_s]
+        marks = sorted(seen, key=lambda mark: (mark.at_s, mark.kind, mark.what))
         return Observation(
             self.trial,
             first,
@@ -213,6 +219,7 @@ class _TrialRun:
             tuple(marks),
             tuple(self.journal.effects),
             tuple(self.journal.refusals),
+            frozenset(self.journal.conversed),
             leftovers,
             promise=self.bench.promise(self.trial),
         )
@@ -285,7 +292,7 @@ class _TrialRun:
             try:
                 with recording(recorder), recorder.work("caller"):
                     workload = self._workload(graph)
-                    made = workload.runnable(recorder, self.question)
+                    made = workload.runnable(recorder, self._question(part))
                     configurable: Any = {DURABILITY_KEY: self.bench.subject.durability, "thread_id": thread_id}
                     config: Any = {"configurable": configurable, "callbacks": [StepCallbacks(self.journal)]}
                     runnable = made.with_config(config)
@@ -301,6 +308,14 @@ class _TrialRun:
         with contextlib.suppress(FutureTimeoutError):
             return _ending(*in_daemon_thread(call, _CALLER).result(timeout=within_s))
         return None
+
+    def _question(self, part: str) -> GraphInput:
+        """Return the input of a part; a resumption has the answers that the cut run was not given."""
+        events = self._recorders[FIRST].snapshot().events if part == RESUMED else ()
+        left = [int(each.detail["left"]) for each in events if each.event == "interrupt_answered"]
+        answers = self.question.settings.resume
+        answers = answers[len(answers) - left[-1] :] if left else answers
+        return replace(self.question, settings=replace(self.question.settings, resume=answers))
 
     def _workload(self, graph: AnyGraph) -> OwnWorkload:
         subject = self.bench.subject

@@ -10,7 +10,7 @@ It is the only node of a LangGraph graph, `agent`, so that every part of the lab
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Required, TypedDict
 
@@ -42,7 +42,8 @@ class Agent:
     """An agent: a function of a question.
 
     name: level of `workload` in the tables. call: (question, **keywords) → the result. is_async: whether `call` returns
-    a coroutine. takes_stop: whether `call` takes `should_stop`, a function that returns True when it is time to stop.
+    a coroutine or an async generator. takes_stop: whether `call` takes `should_stop`, a function that returns True when
+    it is time to stop.
     """
 
     name: str
@@ -119,14 +120,19 @@ def agent_graph(agent: Agent) -> AgentGraph:
     def sync_node(state: Answered) -> dict[str, Any]:
         should_stop = ShouldStop()
         result = _begin(agent, state, should_stop)
-        if inspect.iscoroutine(result):
-            result.close()
-            raise RunCut(ConfigurationError(f"agent {agent.name!r} returns a coroutine; write it as async def"))
+        if inspect.iscoroutine(result) or isinstance(result, AsyncIterator):
+            if inspect.iscoroutine(result):
+                result.close()
+            kind = type(result).__name__
+            raise RunCut(ConfigurationError(f"agent {agent.name!r} returns a {kind}; write it as async def"))
         return _answer(result, should_stop)
 
     async def async_node(state: Answered) -> dict[str, Any]:
         should_stop = ShouldStop()
-        return _answer(await _begin(agent, state, should_stop), should_stop)
+        result = _begin(agent, state, should_stop)
+        if inspect.isawaitable(result):
+            result = await result
+        return _answer([part async for part in result] if isinstance(result, AsyncIterator) else result, should_stop)
 
     builder = StateGraph(Answered, input_schema=Asked)
     builder.add_node(NODE, async_node if agent.is_async else sync_node)
@@ -168,7 +174,8 @@ def load_agent(value: Any, reference: str = "") -> Agent:
     parameters = parameters_of(value) if callable(value) and not inspect.isclass(value) else {}
     if any(one.kind in (*_POSITIONAL, inspect.Parameter.VAR_POSITIONAL) for one in parameters.values()):
         # A function, a bound method, or an object with __call__.
-        is_async = any(map(inspect.iscoroutinefunction, (value, getattr(value, "__call__", None))))  # noqa: B004
+        forms = (value, getattr(value, "__call__", None))  # noqa: B004
+        is_async = any(inspect.iscoroutinefunction(form) or inspect.isasyncgenfunction(form) for form in forms)
         own_name = reference or str(getattr(value, "__name__", "") or type(value).__name__)
         return Agent(own_name, value, is_async, takes_stop="should_stop" in parameters)
     raise ConfigurationError(
