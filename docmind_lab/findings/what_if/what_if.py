@@ -33,7 +33,7 @@ from docmind_lab.statistics.shares import runs_needed_for_share
 from docmind_lab.tables.conditions import with_arms
 from docmind_lab.tables.frames import rows_of, to_frame, with_dtypes
 from docmind_lab.tables.traces.rules import NamedRule, rules_of
-from docmind_lab.tables.traces.trace_tables import Traces
+from docmind_lab.tables.traces.trace_tables import CALL_KINDS, Traces
 
 _DEADLINES_WHEN_LEFT_OUT: Final = 12
 _OF_TABLE: Final = "runs that ended otherwise, late callers, and work after the deadline (mean per run)"
@@ -187,7 +187,9 @@ class WhatIf(MakesFinding):
     def _choice_words(self, target: float) -> list[str]:
         """Say how to enforce the deadline, by the runs that reach it: the others are the same under any alternative."""
         if self.frame["busy_after_s"].isna().all():
-            return ["No call was recorded with its start, so what an alternative would leave behind is not known."]
+            no_call = not self.traces.spans["kind"].isin(CALL_KINDS).any()
+            why = "No call was recorded with its start" if no_call else "No run was watched so long"
+            return [f"{why}, so what an alternative would leave behind is not known."]
         best = self.smallest(target)
         timeouts = [each for each in self.curve["decision_timeout_s"] if math.isnan(best) or each <= best]
         falls = {float(each): self.reaching(each) for each in timeouts}
