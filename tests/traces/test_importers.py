@@ -143,7 +143,7 @@ def test_a_tool_that_makes_calls_itself_is_an_agent(tmp_path: Path) -> None:
     agent.end(top, 5)
     traces = imported(tmp_path, "spans.json", line_of(agent.spans[-2:]))
     assert traces.spans["kind"].tolist() == ["agent", "llm"]
-    assert "1 tool that made calls themselves count as agents." in traces.notes
+    assert "Counted as agents: 1 tool that made calls." in traces.notes
 
 
 # ---- LangSmith, by its own schema

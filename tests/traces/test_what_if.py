@@ -63,6 +63,7 @@ CUT_SOON = [timed_run(number, math.inf, watched_s=5.0) for number in range(20, 2
 WHAT_IFS = {
     "the runs that reach the deadline judge how to enforce it; ten are too few": (runs_of_one_call(400), [390], FOUR),
     "a hundred are enough": (runs_of_one_call(400), [300, 390], FOUR),
+    "one run": (runs_of_one_call(1), [1], "unguarded"),
     "too few runs to be sure": (runs_of_one_call(40), [40], "unguarded"),
     "runs that a limit cut are estimated": (runs_of_one_call(100, cut_at_s=60), [50, 90], "unguarded"),
     "past what was watched": (runs_of_one_call(100, cut_at_s=60), [50, 60, 90, 120], "unguarded,A,B"),

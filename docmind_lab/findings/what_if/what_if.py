@@ -163,7 +163,9 @@ class WhatIf(MakesFinding):
         )
         needed = runs_needed_for_share(target, self.confidence)
         if row["share"] >= target:
-            enough = f" It takes {needed} independent runs to be sure; there are {row['sessions']} sessions."
+            enough = (
+                f" It takes {needed} independent runs to be sure; these are of {count_of(row['sessions'], 'session')}."
+            )
             return [text if row["sessions"] >= needed else f"{text}{enough}", *beyond]
         failed = int(self.traces.runs["outcome"].isin(("failed", "interrupted")).sum())
         more = f" {count_of(failed, 'run')} ended without an answer, which no timeout changes." if failed else ""
@@ -234,8 +236,8 @@ class WhatIf(MakesFinding):
             arms = sorted(set(self.frame.loc[unknown > 0, "arm"]))
             lines.append(
                 f"Under {join_names([one_line(arm) for arm in arms])} calls are retried in another way, so up to "
-                f"{int(unknown.max())} runs with a failed call would have taken another path: measure them in virtual "
-                "time. They are left out of those rows."
+                f"{count_of(int(unknown.max()), 'run')} with a failed call would have taken another path: measure them "
+                "in virtual time. They are left out of those rows."
             )
         lines.append(
             "The runs are replayed: an agent that knew its deadline would have spent its time in another way, and "

@@ -190,9 +190,9 @@ def _notes(count: Counter[str], runs: list[TracedRun], used: int) -> tuple[str, 
     ends = f"left out: {', '.join(left_out)}" if left_out else "none was left out"
     notes = [f"{used} of {count['all']} spans were used; {ends}."]
     if count["tools"]:
-        notes.append(f"{count_of(count['tools'], 'tool')} that made calls themselves count as agents.")
+        notes.append(f"Counted as agents: {count_of(count['tools'], 'tool')} that made calls.")
     if count["first"]:
-        notes.append(f"{count_of(count['first'], 'first token')} outside their call were left out.")
+        notes.append(f"Left out: {count_of(count['first'], 'first token')} outside the call.")
     if all(run.session == run.trace_id for run in runs):
         notes.append("Nothing says which runs are of one conversation, so each counts as independent.")
     return tuple(notes)
