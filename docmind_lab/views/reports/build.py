@@ -169,7 +169,7 @@ def _first_advice(runs: pd.DataFrame, columns: Sequence[str]) -> list[str]:
 
 _ARMS_NOTE = (
     "Shares: Wilson. Time to an answer: the mean of the time without an answer up to the deadline, over all runs "
-    "(restricted mean). Overruns: an unfinished run counts with its horizon, and the worst is then a lower bound (≥). "
+    "(restricted mean). Overruns: an unfinished run counts with its horizon; ≥ marks what is then a lower bound. "
     "Late is after the deadline, from the servers' own log: means per run, studentised bootstrap."
 )
 

@@ -133,13 +133,14 @@ def _measures(runs: pd.DataFrame, until: Mapping[Any, Any]) -> dict[str, str]:
 
 
 def _overran(runs: pd.DataFrame, overrun_s: np.ndarray[Any, Any]) -> str:
-    """Return how many callers were late and by how much; "≥" before the worst if a run never ended."""
+    """Return how many callers were late and by how much; "≥" before what is a lower bound, as runs never ended."""
     late = overran(runs).to_numpy()
     if not late.any():
         return "0"
-    is_bound = (runs["outcome"].astype("str") == "unfinished").any()
-    worst = f"{'≥ ' if is_bound else ''}{number(float(overrun_s.max()), 2)}"
-    return f"{late.sum()} ({number(float(np.median(overrun_s[late])), 2)}, {worst})"
+    unfinished = (runs["outcome"].astype("str") == "unfinished").sum()
+    worst = f"{'≥ ' if unfinished else ''}{number(float(overrun_s.max()), 2)}"
+    median = f"{'≥ ' if 2 * unfinished >= late.sum() else ''}{number(float(np.median(overrun_s[late])), 2)}"
+    return f"{late.sum()} ({median}, {worst})"
 
 
 def _mean(values: np.ndarray[Any, Any], digits: int) -> str:
