@@ -204,8 +204,8 @@ def _run(
     spans, outer = innermost(_without_cycles(of_trace))
     count["outer"] += outer
     # What has no length, such as an event that is noted long after, is no agent.
-    tops = {span.span_id for span in spans if span.parent_id not in of_trace and span.ended_ns != span.started_ns}
-    spans = [replace(span, kind="agent") if not span.kind and span.span_id in tops else span for span in spans]
+    agents = {span.span_id for span in spans if span.parent_id not in of_trace and span.ended_ns != span.started_ns}
+    spans = [replace(span, kind="agent") if not span.kind and span.span_id in agents else span for span in spans]
     other = [span for span in spans if not span.kind]
     count["other"] += len(other)
     spans = _without(other, spans)
