@@ -79,7 +79,9 @@ def test_a_setting_of_the_wrong_type_is_one_line_that_names_the_variable(run_her
     assert done.stderr.strip().count("\n") == 0
 
 
-@pytest.mark.parametrize("words", [(), ("compare",), ("show",), ("ask",), ("doctor",), ("serve",), ("watch",)])
+@pytest.mark.parametrize(
+    "words", [(), ("compare",), ("sweep",), ("show",), ("ask",), ("doctor",), ("serve",), ("watch",)]
+)
 def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(
     words: tuple[str, ...], run_here: Callable[..., Done]
 ) -> None:
@@ -87,6 +89,8 @@ def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(
     assert done.returncode == 0
     assert "Usage: " in done.stdout
     assert "…" not in done.stdout, "nothing is cut at 80 columns"
+    if words == ("sweep",):
+        assert "A file with a [load] table" in done.stdout
     if words == ("compare",):
         assert "What is put under the deadline" in done.stdout
         assert "DOCMIND_AGENTS__DECISION_TIMEOUT" in done.stdout

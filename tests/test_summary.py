@@ -109,6 +109,10 @@ RUNS: Mapping[str, list[RunRecord]] = {
     ],
     "two runs of each": [*arm("cooperative", 2), *arm("hybrid", 2)],
     "nobody held the deadline": arm("stop_flag", 1, caller_overrun_s=0.6),
+    "nobody held the deadline, and most were not back": [
+        sample_run("stop_flag", n, answered_in_time=False, **(UNFINISHED if n else {"caller_overrun_s": 0.6}))
+        for n in range(3)
+    ],
     "every run failed": arm("cooperative", 3, **FAILED),
     "the control failed, and a deadline cut some runs before that": [
         *arm("unguarded", 12, **FAILED),

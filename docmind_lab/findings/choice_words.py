@@ -146,9 +146,10 @@ def _no_choice(choice: Choice, rows: Mapping[str, Row]) -> str:
     if not late:
         return f"Nothing to choose: only documented mistakes were run, which are never recommended.{others}"
     best = min(late, key=lambda row: (row["overran"], row["caller_overrun_worst_s"]))
+    least = "at least " if best["unfinished"] else ""
     return (
         f"Nothing to choose: no alternative had its callers back {HELD}. {_name(best)} came closest: late in "
-        f"{best['overran']} of {best['runs']} runs, at worst by {best['caller_overrun_worst_s']:.2f} s.{others}"
+        f"{best['overran']} of {best['runs']} runs, at worst by {least}{best['caller_overrun_worst_s']:.2f} s.{others}"
     )
 
 
@@ -184,9 +185,10 @@ def _timeout_advice(control: Row, horizon_s: float) -> str:
         phrases.append(f"{control['failed']} of {count_of(control['runs'], 'run')} failed, which no timeout changes")
     if phrases:
         return f"Without a deadline, {'; '.join(phrases)}."
+    took = f"half of the runs took up to {control['returned_median_s']:.2f} s and the longest"
     return (
-        f"Without a deadline, half of the runs took up to {control['returned_median_s']:.2f} s and the longest "
-        f"{control['returned_worst_s']:.2f} s: that is what a timeout must exceed to have these questions answered."
+        f"Without a deadline, {took if control['runs'] > 1 else 'the run took'} {control['returned_worst_s']:.2f} s: "
+        "that is what a timeout must exceed to have these questions answered."
     )
 
 

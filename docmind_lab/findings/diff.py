@@ -116,7 +116,8 @@ class StudyDiff(MakesFinding):
         rows = self.effects.sort_values("worse", ascending=False, kind="stable").to_dict("records")
         lines = [_sentence(row, self.apart) for row in rows if row["differs"]]
         if not rows:
-            return ("No arm and condition is on both sides: there is no effect to compare.",)
+            none = "No arm and condition is on both sides: there is no effect to compare."
+            return (none if not self.not_compared else "What is on both sides could not be compared.",)
         rest = len(rows) - len(lines)
         if self.effects["difference"].eq(0).all():
             return (f"No difference in any of {count_of(len(rows), 'comparison')}.", *self.endings)

@@ -158,7 +158,8 @@ def _rest(row: Any, target: float) -> str:
         nothing = "" if row["may_be_time"] else ", so a longer decision timeout changes nothing"
         others = f"Every other run was in time{nothing}"
     else:
-        others = f"{row['by_time']} were not in time: a longer decision timeout can have at most {reach} answered"
+        late = f"{row['by_time']} {'was' if row['by_time'] == 1 else 'were'} not in time"
+        others = f"{late}: a longer decision timeout can have at most {reach} answered"
     if row["verdict"] == "out of reach":
         return f"{others}. {out_of_reach}"
     return f"{others}."

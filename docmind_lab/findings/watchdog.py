@@ -23,7 +23,7 @@ import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.limits import Limits
-from docmind_lab.core.text import count_of, join_names, number, percent
+from docmind_lab.core.text import count_of, join_names, percent
 from docmind_lab.findings.finding import Code, Finding, MakesFinding
 from docmind_lab.findings.study import DESIGN, MANIFEST, Study
 from docmind_lab.findings.what_if.trace_formats import import_traces
@@ -135,10 +135,15 @@ class Watchdog(MakesFinding):
     def _missing(self) -> str:
         """Say how many calls would be enough, or what else is missing."""
         needed, enough, cut = (self.counts[name] for name in ("needed", "enough", "cut"))
+        if needed <= enough and not cut:
+            return (
+                "too many calls are as long as the longest, so nothing shows how much longer others may be; give "
+                "durations that are not rounded, or allow more"
+            )
         if needed <= enough:
             return (
-                f"{cut:,} calls were cut, failed or still open, and nobody knows how long they would have taken. If "
-                "they hung, say after how many seconds a call is a hang: hung_after_s, --hung-after"
+                f"nobody knows how long {count_of(cut, 'call')} would have taken that did not come to the end. If they "
+                "hung, say after how many seconds a call is a hang: hung_after_s, --hung-after"
             )
         return (
             f"{needed:,} independent calls are needed to promise {_share(self.false_kills)}, and these say as much as "
@@ -156,14 +161,16 @@ class Watchdog(MakesFinding):
         )
         evidence = {"rows": self.rows, "curve": self.curve}
         if not self.is_known:
-            words = (f"Not known: limits that kill {promise}.", source, f"{self._missing()}.", self.notes)
+            missing = self._missing()
+            why = f"{missing[0].upper()}{missing[1:]}."
+            words = (f"Not known: limits that kill {promise}.", source, why, self.notes)
             return Finding(words, {"false_kills": self.false_kills, "limits": None}, evidence)
         seconds = dict(zip(self.rows["limit"], self.rows["at_s"], strict=True))
         named = join_names([f"{words} {seconds[kind]:g} s" for kind, words in KINDS.items() if kind in seconds])
         table = pd.DataFrame(
             {
                 "limit": self.rows["limit"].replace(dict(KINDS)),
-                "seconds": [number(at_s, 2, "") for at_s in self.rows["at_s"]],
+                "seconds": ["" if np.isnan(at_s) else f"{at_s:g}" for at_s in self.rows["at_s"]],
                 "killed": [percent(share, 2) for share in self.rows["killed"]],
                 percent(SURE): [
                     f"{percent(low, 2)} to {percent(high, 2)}"

@@ -24,6 +24,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.text import count_of
 from docmind_lab.statistics.interval import Difference, Floats, check_confidence
 from docmind_lab.statistics.means import (
     adjusted_interval,
@@ -85,7 +86,9 @@ def column_values(runs: pd.DataFrame, column: str) -> Floats:
         beyond_s = (runs["horizon_s"] - runs["decision_timeout_s"]).to_numpy(dtype="float64")
         values = np.where(np.isnan(values), beyond_s, values)
     if np.isnan(values).any():
-        raise ConfigurationError(f"{column} is not known for {int(np.isnan(values).sum())} runs: choose another column")
+        raise ConfigurationError(
+            f"{column} is not known for {count_of(int(np.isnan(values).sum()), 'run')}: choose another column"
+        )
     return values
 
 

@@ -36,6 +36,8 @@ CASES = {
     "too few": (drawn_study(40, 6, RNG), {}),
     "calls that were cut, of which nothing says whether they hung": (HUNG, {}),
     "calls that were cut, and hung": (HUNG, {"hung_after_s": 30.0}),
+    "calls that are all as long, and none of them cut": (study_of_calls(np.full(600, 4.0)), {}),
+    "calls of some milliseconds": (study_of_calls(ONE_PIECE / 1000), {}),
 }
 
 

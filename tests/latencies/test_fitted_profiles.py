@@ -65,6 +65,14 @@ def test_recorded_first_tokens_are_told_apart_from_the_tokens():
     assert "225 calls were cut after their first token" in found.description
 
 
+def test_a_few_first_tokens_are_said_to_be_too_few_and_not_that_there_are_none():
+    calls = pd.DataFrame({"latency_s": np.linspace(1.0, 2.0, 30)}).assign(first_token_s=np.nan)
+    calls.loc[:9, "first_token_s"] = 0.2
+    words = LatencyProfile.fit(calls).description
+    assert "Only 10 of 30 model calls came with a first token, too few to go by, and latencies do not tell" in words
+    assert LatencyProfile.fit(calls.iloc[20:21]).source.startswith("Fitted to 1 call of")
+
+
 def test_without_tokens_the_whole_latency_is_the_time_to_the_first_token():
     found = LatencyProfile.fit(table()[["duration_ms", "status"]], {"latency_s": "duration_ms:ms", "outcome": "status"})
     assert found.inter_token_s.at(1.0) == 0.0
@@ -73,7 +81,7 @@ def test_without_tokens_the_whole_latency_is_the_time_to_the_first_token():
 
 def test_a_profile_says_what_was_not_measured(fitted):
     for words in (
-        "1275 durations observed, 225 cut",
+        "1,275 durations observed, 225 cut",
         "right-censored",
         "hang_probability is 0: timeouts do not tell hangs from slow calls.",
         "No search was observed: retrieval_s is that of the profile 'typical'.",

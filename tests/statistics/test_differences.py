@@ -110,7 +110,7 @@ def test_pairs_that_cannot_be_made_are_refused():
     ):
         with pytest.raises(ConfigurationError, match=message):
             paired_by_seed(runs, *names)
-    with pytest.raises(ConfigurationError, match="coordination_overhead_s is not known for 1 runs"):
+    with pytest.raises(ConfigurationError, match="coordination_overhead_s is not known for 1 run:"):
         column_values(one, "coordination_overhead_s")
     with pytest.raises(ConfigurationError, match="no column 'recall'"):
         column_values(one, "recall")

@@ -95,6 +95,7 @@ DIFFS = {
         study(FEW, settings={"agents": {"max_retries": 2}}, versions={"python": "3.12.1", "pandas": "3.1"}),
     ),
     "arms of one study alone": (study(FEW), study(runs_of("hard_timeout", range(3)))),
+    "one run each": (study(runs_of("cooperative", range(1))), study(runs_of("cooperative", range(1)))),
     "what is not known for every run": (study(FEW), study(runs_of("cooperative", range(3), busy_after_deadline_s=NAN))),
     "too few runs are no acquittal": (
         study(runs_of("cooperative", range(4))),

@@ -1,5 +1,7 @@
 """`run_load` from its arguments to its tables; what is computed is small, and once."""
 
+import math
+
 import pytest
 from typer.testing import CliRunner
 
@@ -90,6 +92,8 @@ def test_the_summary_has_a_row_for_each_load_and_arm(small):
         ({"queries": 1}, "queries"),
         ({"queries": 10_000}, "queries"),
         ({"arrivals": [2.0]}, "none is counted"),
+        # One crowd of two has a window in which no query arrives.
+        ({"arrivals": [1.2], "queries": 80, "replicates": 2, "decision_timeout_s": 10.0, "warm_up_s": None}, "none is"),
         ({"warm_up_s": 60.0}, "warm-up"),
         ({"warm_up_s": -1.0}, "warm_up_s"),
         ({"replicates": 0}, "replicates"),
@@ -105,6 +109,13 @@ def test_the_summary_has_a_row_for_each_load_and_arm(small):
 def test_a_value_that_cannot_be_used_is_refused_by_name(changes, named):
     with pytest.raises(ConfigurationError, match=named):
         design(**changes)
+
+
+def test_what_is_not_known_is_a_dash(small):
+    study = small[0]
+    unlimited = LoadStudy(study.queries.assign(slots=math.nan), study.servings.iloc[:0])
+    assert "nan" not in unlimited.text()
+    assert "–" in unlimited.text()
 
 
 def test_counting_begins_at_the_horizon_unless_told_otherwise():

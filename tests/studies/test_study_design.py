@@ -72,7 +72,7 @@ def test_every_combination_of_levels_is_there() -> None:
             "factors.budget_calls: there is no such field; there are adoption, alternative, clock",
         ),
         ({"factors": {"policies": "aware"}}, "factors.policies: there is no such field"),
-        ({"repeats": 0}, "repeats: "),
+        ({"repeats": 0}, "repeats: Input should be greater than or equal to 1, not 0"),
         ({"horizon_factor": 1}, "horizon_factor: "),
         ({"documents": "novels"}, "documents must be handbook, not 'novels'"),
         ({"factors": 3}, "factors: "),
@@ -102,6 +102,7 @@ def test_a_field_that_cannot_be_used_is_named_in_python_and_in_toml(
     with pytest.raises(ConfigurationError) as in_python:
         StudyDesign.of(values)
     assert str(in_python.value).startswith(said)
+    assert "side_by_side: " not in str(in_python.value), "a field that nobody gave"
     file = tmp_path / "study.toml"
     file.write_text(toml(values))
     with pytest.raises(ConfigurationError) as in_toml:

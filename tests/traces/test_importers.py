@@ -181,6 +181,14 @@ def test_the_session_of_a_langfuse_trace_stands_in_a_file_of_its_own(tmp_path: P
     assert alone.notes[-1] == "Nothing says which runs are of one conversation, so each counts as independent."
 
 
+def test_an_event_that_is_noted_after_the_run_makes_it_no_longer(tmp_path: Path) -> None:
+    rows = langfuse_rows()
+    event = {"id": "feedback", "traceId": rows[0]["traceId"], "type": "EVENT", "name": "thumbs up", "level": "DEFAULT"}
+    before = imported(tmp_path, "before.jsonl", lines_of(rows))
+    traces = imported(tmp_path, "rows.jsonl", lines_of([*rows, event | {"startTime": "2027-01-01T00:00:00Z"}]))
+    pd.testing.assert_series_equal(traces.runs["ended_at_s"], before.runs["ended_at_s"])
+
+
 def langfuse_download() -> str:
     """A trace as Langfuse's page downloads it."""
     trace = {"id": "t", "name": "harbour", "timestamp": "2026-01-01T00:00:00Z", "sessionId": "a", "scores": []}

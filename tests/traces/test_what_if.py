@@ -37,6 +37,17 @@ def calls_of(runs: list[TracedRun]) -> Traces:
     return Traces.of(runs, calls)
 
 
+def cut_at_the_limit(count: int, limit_s: float) -> Traces:
+    """Runs of one call, each of which ends as the limit cuts it."""
+    runs = [timed_run(number, float(number), watched_s=limit_s) for number in range(1, count + 1)]
+    outcomes = {"cut": "cut", "answered": "ok"}
+    calls = [
+        Span(each.trace_id, "c", "", "writer", "llm", 0.0, each.observed_until_s, outcome=outcomes[each.outcome])
+        for each in runs
+    ]
+    return Traces.of(runs, calls)
+
+
 def test_the_smallest_timeout_is_one_that_surely_reaches_the_target() -> None:
     result = dl.what_if(runs_of_one_call(400), [100, 300, 390, 400])
     assert result.smallest(0.95) == 390
@@ -52,10 +63,12 @@ CUT_SOON = [timed_run(number, math.inf, watched_s=5.0) for number in range(20, 2
 WHAT_IFS = {
     "the runs that reach the deadline judge how to enforce it; ten are too few": (runs_of_one_call(400), [390], FOUR),
     "a hundred are enough": (runs_of_one_call(400), [300, 390], FOUR),
+    "one run": (runs_of_one_call(1), [1], "unguarded"),
     "too few runs to be sure": (runs_of_one_call(40), [40], "unguarded"),
     "runs that a limit cut are estimated": (runs_of_one_call(100, cut_at_s=60), [50, 90], "unguarded"),
     "past what was watched": (runs_of_one_call(100, cut_at_s=60), [50, 60, 90, 120], "unguarded,A,B"),
     "work past a timeout that no run was watched past": (runs_of_one_call(100, cut_at_s=60), [60, 90], FOUR),
+    "calls that the limit of their run cut": (cut_at_the_limit(100, 60.0), [30], FOUR),
     "work that was not watched to its end": (runs_of_one_call(100, cut_at_s=60), [30], FOUR),
     "nothing was watched so long": (runs_of_one_call(100, cut_at_s=60), [90, 120], "unguarded"),
     "no call was recorded": (steps_of(TEN), [50, 100], "unguarded,A,B"),

@@ -189,10 +189,11 @@ class LoadDesign(Comparison):
         return from_s, last_s - self.decision_timeout_s
 
     def _require_window(self, arrivals: Arrivals) -> None:
-        seeds = map(self._replicate_seed, range(self.replicates))
-        last_s = min(arrivals.instants(self.queries, seed)[-1] for seed in seeds)
-        from_s, until_s = self.window_s(last_s)
-        if until_s <= from_s:
+        for seed in map(self._replicate_seed, range(self.replicates)):
+            instants = arrivals.instants(self.queries, seed)
+            from_s, until_s = self.window_s(last_s := instants[-1])
+            if any(from_s <= each < until_s for each in instants):
+                continue
             timeout_s = self.decision_timeout_s
             needed = math.ceil(2 * arrivals.rate_per_s * (from_s + timeout_s))
             raise ConfigurationError(

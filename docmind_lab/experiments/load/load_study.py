@@ -21,7 +21,7 @@ import pandas as pd
 
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
-from docmind_lab.core.text import count_of
+from docmind_lab.core.text import count_of, number, percent
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.experiments.load.crowd import QueryResult
 from docmind_lab.experiments.load.measures import (
@@ -163,7 +163,7 @@ class LoadStudy(MakesFinding):
         slots = "no limit of slots" if pd.isna(first["slots"]) else count_of(int(first["slots"]), "slot")
         callers = "" if pd.isna(first["callers"]) else f" · {count_of(int(first['callers']), 'caller')}"
         clock = " · on the wall clock" if str(first["clock"]) == "wall" else ""
-        queries = "1 query" if len(self.queries) == 1 else f"{len(self.queries)} queries"
+        queries = "1 query" if len(self.queries) == 1 else f"{len(self.queries):,} queries"
         return (
             f"{first['workload']} under load · {first['decision_timeout_s']:g} s decision timeout · "
             f"{first['latency_profile']} latencies, {slots}{callers}{clock} · {queries}"
@@ -231,10 +231,10 @@ def _shown(summary: pd.DataFrame) -> pd.DataFrame:
             "goodput /s": summary["goodput_per_s"].map("{:.3f}".format),
             "95 % interval": intervals,
             "collapsed": collapsed,
-            "in time": summary["share_in_time"].map("{:.1%}".format),
-            "slots busy": summary["busy_share"].map("{:.0%}".format),
-            "slots on abandoned": summary["abandoned_share"].map("{:.1%}".format),
-            "live queue wait": summary["live_queue_wait_s"].map("{:.2f} s".format),
+            "in time": [percent(each, 1) for each in summary["share_in_time"]],
+            "slots busy": [percent(each) for each in summary["busy_share"]],
+            "slots on abandoned": [percent(each, 1) for each in summary["abandoned_share"]],
+            "live queue wait (s)": [number(each, 2) for each in summary["live_queue_wait_s"]],
         }
     )
     if summary["response_p99_s"].isna().any():

@@ -253,6 +253,9 @@ def explain(error: ValidationError, model: type[BaseModel], prefix: str = "") ->
     """Explain each field that does not fit the model, in one line each. prefix: the table that holds the fields."""
     lines = []
     for problem in error.errors():
+        if problem["type"] == "default_factory_not_called":
+            # Nobody gave that field: another one is wrong, on which its default depends.
+            continue
         names, inner = _field(problem["loc"], model)
         field = ".".join(([prefix] if prefix else []) + names)
         if problem["type"] == "extra_forbidden":

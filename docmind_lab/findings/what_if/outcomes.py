@@ -112,9 +112,13 @@ class Replay:
         outcomes = runs["outcome"].astype("str").map({**_ENDING, "cut": _ENDING["unfinished"]})
         self._outcome = outcomes.to_numpy(dtype=np.int8)[:, None]
         around = around_spans(spans)
+        # A step that the limit of its run cut would have gone on: its end was not seen.
+        until = np.where(np.isnan(self._ended), self._observed, np.inf)[spans["run"], 0]
+        is_cut = (spans["outcome"] == "cut") & (spans["ended_at_s"] >= until)
+        as_steps = spans.assign(ended_at_s=spans["ended_at_s"].mask(is_cut))
         self._steps = {
-            "to_end_of_step": step_rows(spans, around.inner, self._count),
-            "to_end_of_outer_step": step_rows(spans, around.outer, self._count),
+            "to_end_of_step": step_rows(as_steps, around.inner, self._count),
+            "to_end_of_outer_step": step_rows(as_steps, around.outer, self._count),
         }
         self._outermost = outermost_step_rows(spans, around.outer, self._count)
         self._calls = call_rows(spans, around, self._count)

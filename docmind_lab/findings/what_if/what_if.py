@@ -33,7 +33,7 @@ from docmind_lab.statistics.shares import runs_needed_for_share
 from docmind_lab.tables.conditions import with_arms
 from docmind_lab.tables.frames import rows_of, to_frame, with_dtypes
 from docmind_lab.tables.traces.rules import NamedRule, rules_of
-from docmind_lab.tables.traces.trace_tables import Traces
+from docmind_lab.tables.traces.trace_tables import CALL_KINDS, Traces
 
 _DEADLINES_WHEN_LEFT_OUT: Final = 12
 _OF_TABLE: Final = "runs that ended otherwise, late callers, and work after the deadline (mean per run)"
@@ -163,7 +163,9 @@ class WhatIf(MakesFinding):
         )
         needed = runs_needed_for_share(target, self.confidence)
         if row["share"] >= target:
-            enough = f" It takes {needed} independent runs to be sure; there are {row['sessions']} sessions."
+            enough = (
+                f" It takes {needed} independent runs to be sure; these are of {count_of(row['sessions'], 'session')}."
+            )
             return [text if row["sessions"] >= needed else f"{text}{enough}", *beyond]
         failed = int(self.traces.runs["outcome"].isin(("failed", "interrupted")).sum())
         more = f" {count_of(failed, 'run')} ended without an answer, which no timeout changes." if failed else ""
@@ -187,7 +189,9 @@ class WhatIf(MakesFinding):
     def _choice_words(self, target: float) -> list[str]:
         """Say how to enforce the deadline, by the runs that reach it: the others are the same under any alternative."""
         if self.frame["busy_after_s"].isna().all():
-            return ["No call was recorded with its start, so what an alternative would leave behind is not known."]
+            no_call = not self.traces.spans["kind"].isin(CALL_KINDS).any()
+            why = "No call was recorded with its start" if no_call else "No run was watched so long"
+            return [f"{why}, so what an alternative would leave behind is not known."]
         best = self.smallest(target)
         timeouts = [each for each in self.curve["decision_timeout_s"] if math.isnan(best) or each <= best]
         falls = {float(each): self.reaching(each) for each in timeouts}
@@ -232,8 +236,8 @@ class WhatIf(MakesFinding):
             arms = sorted(set(self.frame.loc[unknown > 0, "arm"]))
             lines.append(
                 f"Under {join_names([one_line(arm) for arm in arms])} calls are retried in another way, so up to "
-                f"{int(unknown.max())} runs with a failed call would have taken another path: measure them in virtual "
-                "time. They are left out of those rows."
+                f"{count_of(int(unknown.max()), 'run')} with a failed call would have taken another path: measure them "
+                "in virtual time. They are left out of those rows."
             )
         lines.append(
             "The runs are replayed: an agent that knew its deadline would have spent its time in another way, and "

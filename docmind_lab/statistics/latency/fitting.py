@@ -22,6 +22,7 @@ import pandas as pd
 from scipy import optimize, special, stats
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.text import count_of
 from docmind_lab.statistics.latency.durations import Sample, fit_durations
 from docmind_lab.statistics.latency.families import Floats
 from docmind_lab.statistics.latency.observed_calls import ObservedCalls
@@ -61,7 +62,7 @@ def fit_calls(calls: ObservedCalls, search_s: QuantileTable, name: str | None) -
     return {
         "name": name or re.sub(r"\.(csv|jsonl?|ndjson|parquet)\b", "", calls.source.removeprefix("the ")),
         "description": " ".join(phrases),
-        "source": f"Fitted to {len(calls.frame)} calls of {calls.source}",
+        "source": f"Fitted to {count_of(len(calls.frame), 'call')} of {calls.source}",
         "first_token_s": fits["first_token_s"].table,
         "inter_token_s": fits["inter_token_s"].table if "inter_token_s" in fits else _NO_TIME,
         "retrieval_s": search_s,
@@ -113,8 +114,8 @@ def split_calls(calls: ObservedCalls) -> Parts:
     if factors is None:
         first = _sample(llm["latency_s"], llm["complete"])
         text = (
-            "No first tokens are recorded, and latencies do not tell how they grow with the output tokens: the whole "
-            "latency counts as the time to the first token, and the tokens after it as taking no time."
+            f"{_first_tokens(llm)}, and latencies do not tell how they grow with the output tokens: the whole latency "
+            "counts as the time to the first token, and the tokens after it as taking no time."
         )
         return Parts(first, None, retrieval, 0.0, (text,), _slowness("whole", whole, whole["latency_s"]))
     first_s, token_s, sample, text = factors
@@ -160,10 +161,17 @@ def _split_by_first_token(llm: pd.DataFrame, retrieval: Sample | None) -> Parts:
         )
     in_pieces = int((llm["complete"] & ~begun).sum())
     if in_pieces:
-        assumptions.append(f"{in_pieces} complete calls without a first token were left out.")
+        assumptions.append(f"Left out: {count_of(in_pieces, 'complete call')} without a first token.")
     rho = _spearman(llm.loc[countable, "first_token_s"].to_numpy(dtype="float64"), inter)
     slowness = pd.concat([slowness, _slowness("inter_token_s", llm[countable], inter)], ignore_index=True)
     return Parts(first, Sample(inter, np.empty(0)), retrieval, rho, tuple(assumptions), slowness)
+
+
+def _first_tokens(llm: pd.DataFrame) -> str:
+    known = int(llm["first_token_s"].notna().sum())
+    if not known:
+        return "No first tokens are recorded"
+    return f"Only {known} of {count_of(len(llm), 'model call')} came with a first token, too few to go by"
 
 
 def _spearman(first: Floats, inter: Floats) -> float:
@@ -191,7 +199,7 @@ def _factors(llm: pd.DataFrame) -> tuple[float, float, Sample, str] | None:
         return None
     sample = Sample(whole_s / (result.first_s + result.token_s * tokens), cut_s / result.expected_s_of_cut)
     text = (
-        "No first tokens are recorded. Latency is taken as (first token + output tokens × time per token) × a factor "
+        f"{_first_tokens(llm)}. Latency is taken as (first token + output tokens × time per token) × a factor "
         f"of each call, so both parts are slow together (rank correlation 1); a factor of 1 is {result.first_s:.3g} s "
         f"and {result.token_s:.3g} s per token."
     )

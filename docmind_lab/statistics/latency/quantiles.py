@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.shown import ShownAsCode
+from docmind_lab.core.text import count_of
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ class DurationFit:
 
     def in_words(self) -> str:
         """Describe the fit in one or two sentences: rows, where the table comes from, what was not observed."""
-        text = f"{self.observed} durations observed, {self.cut} cut"
+        text = f"{count_of(self.observed, 'duration')} observed, {self.cut} cut"
         if not self.family:
             text += "; observed quantiles, too few or too equal for a family"
         elif self.used == "fitted":

@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
 from docmind_lab.core.shown import ShownAsCode
+from docmind_lab.core.text import count_of
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.tables.frames import rows_by, rows_of, rows_to_frame
 from docmind_lab.tables.records import Column, Level, columns_of
@@ -151,7 +152,8 @@ class Traces(ShownAsCode):
 
     def __repr__(self) -> str:
         cut = int((self.runs["outcome"] == "cut").sum())
-        head = f"{len(self.runs)} runs of {self.runs['session'].nunique()} sessions, {len(self.spans)} spans; {cut} cut"
+        sessions = count_of(self.runs["session"].nunique(), "session")
+        head = f"{count_of(len(self.runs), 'run')} of {sessions}, {count_of(len(self.spans), 'span')}; {cut} cut"
         return "\n".join([head, *self.notes])
 
     def only(self, trace_ids: Iterable[str]) -> Traces:

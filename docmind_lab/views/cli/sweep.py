@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.text import count_of
 from docmind_lab.views.cli.console import console, load_settings, showing_progress, starting, whole
 from docmind_lab.views.cli.printing import print_study, study_as_json
 
@@ -64,7 +65,7 @@ def sweep(
 ) -> None:
     """Run every combination of a study's factors, repeated; finished parts are kept, and a second call goes on.
 
-    A file with a [load] table is a load study: queries that arrive whatever happens to those before.
+    A file with a \\[load] table is a load study: queries that arrive whatever happens to those before.
     """
     with starting(is_shown=not as_json):
         from docmind_lab.experiments.sweeps.study_design import StudyDesign, read_study_file
@@ -117,8 +118,8 @@ def _announce(design: StudyDesign) -> None:
     out = console()
     combinations = len(planned.combinations)
     out.print(
-        f"{design.study_id}: {combinations} combination{'s' * (combinations > 1)} × {design.repeats} repeats = "
-        f"{design.total_runs:,} runs"
+        f"{design.study_id}: {count_of(combinations, 'combination')} × {count_of(design.repeats, 'repeat')} = "
+        f"{count_of(design.total_runs, 'run')}"
     )
     for reason in planned.left_out:
         out.print(f"Left out: {reason}")

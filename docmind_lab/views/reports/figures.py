@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -85,13 +86,18 @@ def completion_of(study: StudyTables, where: str = "") -> Drawing:
     )
 
 
+def _past_words(row: Mapping[Any, Any]) -> str:
+    median, most = ("at least " if row[name] else "" for name in ("median_is_lower_bound", "lower_bounds"))
+    return f", median {median}{row['median_s']:.3g} s, up to {most}{row['high_s']:.3g} s"
+
+
 def overrun_of(study: StudyTables, where: str = "") -> Drawing:
     """Return both overruns of every run of one condition. where: as for `completion_of`."""
     frame = plots.overrun_frame(study)
     summary = plots.overrun_summary(frame)
     text = "; ".join(
         f"{one_line(row['label'])} {row['overrun']} {row['past']} of {row['runs']}"
-        + (f", median {row['median_s']:.3g} s, up to {row['high_s']:.3g} s" if row["past"] else "")
+        + (_past_words(row) if row["past"] else "")
         for row in summary.to_dict("records")
     )
     return Drawing(

@@ -151,7 +151,7 @@ def traces_of_spans(spans: Iterable[ExportedSpan], source: str) -> Traces:
     """Return the runs of exported spans: one for each trace.
 
     A run begins with its first span and ends with the last of those that are in no other. A span of no known kind is
-    left out, unless it is at the top, where it counts as the agent.
+    left out, unless it is at the top and has a length: then it counts as the agent.
 
     source: what they were read from, for the tables. Raises: RecordError (there is no run in them).
     """
@@ -190,9 +190,9 @@ def _notes(count: Counter[str], runs: list[TracedRun], used: int) -> tuple[str, 
     ends = f"left out: {', '.join(left_out)}" if left_out else "none was left out"
     notes = [f"{used} of {count['all']} spans were used; {ends}."]
     if count["tools"]:
-        notes.append(f"{count_of(count['tools'], 'tool')} that made calls themselves count as agents.")
+        notes.append(f"Counted as agents: {count_of(count['tools'], 'tool')} that made calls.")
     if count["first"]:
-        notes.append(f"{count_of(count['first'], 'first token')} outside their call were left out.")
+        notes.append(f"Left out: {count_of(count['first'], 'first token')} outside the call.")
     if all(run.session == run.trace_id for run in runs):
         notes.append("Nothing says which runs are of one conversation, so each counts as independent.")
     return tuple(notes)
@@ -203,8 +203,9 @@ def _run(
 ) -> tuple[TracedRun, list[Span]]:
     spans, outer = innermost(_without_cycles(of_trace))
     count["outer"] += outer
-    is_top = {span.span_id: span.parent_id not in of_trace for span in spans}
-    spans = [replace(span, kind="agent") if not span.kind and is_top[span.span_id] else span for span in spans]
+    # What has no length, such as an event that is noted long after, is no agent.
+    agents = {span.span_id for span in spans if span.parent_id not in of_trace and span.ended_ns != span.started_ns}
+    spans = [replace(span, kind="agent") if not span.kind and span.span_id in agents else span for span in spans]
     other = [span for span in spans if not span.kind]
     count["other"] += len(other)
     spans = _without(other, spans)
