@@ -68,7 +68,7 @@ def rows_of(key: Mapping[str, str], reports: Sequence[CrashReport]) -> tuple[dic
         for finding in report.findings:
             page = next((page for words, page in PAGES.items() if words in finding.what), "")
             first = {"first_by": finding.trial.alternative, "first_seed": report.seed}
-            first |= {"first_input": QUESTIONS.index(finding.given["messages"][0].content) + 1}
+            first |= {"first_input": QUESTIONS.index(finding.graph_input["messages"][0].content) + 1}
             first |= {"first_at_s": finding.trial.decision_timeout_s}
             row = dict(key) | {"page": page, "what": finding.what, "enforced_by": [], "runs": 0, "seeds": 0} | first
             row = found.setdefault(finding.what, row)
