@@ -19,6 +19,7 @@ from docmind_lab.core.progress import Interrupted, Progress, shows_progress
 from docmind_lab.core.text import node_in_words
 from docmind_lab.experiments.doctor.doctor_bench import TrialBench
 from docmind_lab.experiments.doctor.doctor_report import LintReport, Verdict, failed_after_made_up, verdict_of
+from docmind_lab.experiments.doctor.facts import capped_in
 from docmind_lab.experiments.doctor.findings import (
     Evidence,
     Symptom,
@@ -160,6 +161,7 @@ def _judge(
 ) -> tuple[tuple[Verdict, ...], list[Overrun]]:
     """Return a verdict on each alternative, fewer after an interrupt, and the overruns. Raises: Interrupted."""
     blocking = [facts.node for facts in probed.facts.values() if facts.mode == "blocking async"]
+    loose = [scene for scene in probed.with_key.values() if len(set(capped_in(scene, ""))) > 1]
     refused = {"sync" if alternative == UNTIMED else "async": scene for alternative, scene in probed.cannot.items()}
     verdicts, overruns, done = [], [], 0
     try:
@@ -172,7 +174,14 @@ def _judge(
             for decision_timeout_s, fault, question_id in probed.trials:
                 trial = Trial(name, decision_timeout_s, question_id, fault)
                 for each, measured, line in _both_forms(bench, trial):
-                    overrun = overrun_of(each, measured, is_async=mode == "async", blocking=blocking, slack_s=slack_s)
+                    overrun = overrun_of(
+                        each,
+                        measured,
+                        is_async=mode == "async",
+                        blocking=blocking,
+                        slack_s=slack_s,
+                        is_held=not loose,
+                    )
                     late += [dataclasses.replace(overrun, blocked_at=line)] if overrun is not None else []
                 done += 1
                 if progress is not None:
