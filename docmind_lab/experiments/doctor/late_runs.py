@@ -120,12 +120,13 @@ def span_of(call: CallRecord) -> TimeSpan:
 
 
 def spans_of(measured: MeasuredRun, what: Literal["thread", "node"]) -> defaultdict[str, list[TimeSpan]]:
-    """Return for each role when threads ran its work, or when its outermost nodes were at work.
+    """Return for each role when threads ran its work, or when its outermost nodes were at work or about to try again.
 
     The end is infinite for what was never done.
     """
     under_way: Counter[tuple[str, float]] = Counter()
     made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
+    failed_at_s: dict[str, float] = {}
     for event in measured.events:
         if event.event not in (f"{what}_started", f"{what}_ended"):
             continue
@@ -134,9 +135,15 @@ def spans_of(measured: MeasuredRun, what: Literal["thread", "node"]) -> defaultd
             continue
         if event.event == f"{what}_started":
             under_way[event.role, event.at_s] += 1
+            # A RetryPolicy waits between its tries.
+            made[event.role].append((failed_at_s.pop(event.role, event.at_s), event.at_s))
         else:
             under_way[event.role, detail["begun_at_s"]] -= 1
             made[event.role].append((detail["begun_at_s"], event.at_s))
+            if detail.get("outcome", "ok") != "ok":
+                failed_at_s[event.role] = event.at_s
+    if measured.run.work_censored or measured.run.outcome == "unfinished":
+        under_way.update(failed_at_s.items())
     for role, begun_at_s in under_way.elements():
         made[role].append((begun_at_s, math.inf))
     return made

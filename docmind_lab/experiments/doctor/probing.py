@@ -115,7 +115,7 @@ class GraphProbe:
         with_key = [scene for scene in self.with_key.values() if scene.outermost(node)]
         return NodeFacts(
             node=node,
-            mode=_mode(self._bench.graph, under_loop, failing, node),
+            mode=_mode(self._bench.graph, under_loop, failing, node, runs_on_loop=UNTIMED_ASYNC not in self.cannot),
             calls=calls_in(first, node),
             timeouts_s=timeouts_s,
             capped=capped_in(self.with_key[first.trial.question_id], node),
@@ -200,7 +200,7 @@ def _guesses(scenes: Iterable[Scene]) -> str:
     return "".join(f"; {guessed_shape(node)}" for node in nodes).rstrip(".")
 
 
-def _mode(graph: AnyGraph, under_loop: list[Scene], failing: list[Scene], node: str) -> str:
+def _mode(graph: AnyGraph, under_loop: list[Scene], failing: list[Scene], node: str, *, runs_on_loop: bool) -> str:
     seen = {scene.mode(node) for scene in under_loop}
     # What blocks the loop once a request has failed blocks it.
     seen |= {mode for scene in failing if (mode := scene.mode(node)) == "blocking async"}
@@ -208,7 +208,7 @@ def _mode(graph: AnyGraph, under_loop: list[Scene], failing: list[Scene], node: 
         seen = seen - {"sync"} | {"sync inside"}
     modes = ("blocking async", "sync", "sync inside", "async", "takes no time")
     # With one input a node may do nothing that shows its mode.
-    return next((mode for mode in modes if mode in seen), "sync only")
+    return next((mode for mode in modes if mode in seen), "not seen" if runs_on_loop else "sync only")
 
 
 def _is_sync(graph: AnyGraph, role: str) -> bool:
