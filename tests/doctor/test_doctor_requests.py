@@ -137,6 +137,32 @@ def test_of_a_node_whose_answer_is_kept_only_what_was_seen_is_said() -> None:
     assert (node.mode, node.retries) == ("not seen", None)
 
 
+def test_that_a_deadline_cuts_what_an_answered_run_left_behind_is_said_to_take_an_option_in_production() -> None:
+    tasks = set()
+
+    async def answer(state: Any) -> dict[str, Any]:
+        tasks.add(asyncio.create_task(ask_for_ten_seconds(state)))
+        await asyncio.sleep(0.1)
+        return {"answer": "yes"}
+
+    report = dl.doctor(dl.graph(hung_graphs.one_node(answer), [ASKED]), 1.0, alternatives="E")
+    assert (keeping(report), report.cut_behind) == ({"E": "keeps"}, ("only",))
+    assert "cuts_background=True" in " ".join(report.text().split())
+    assert linted("searching").cut_behind == ()
+
+
+def test_a_request_of_no_node_that_no_fault_reaches_is_warned_of_and_no_kept_answer_is_guessed() -> None:
+    async def answer(state: Any) -> dict[str, Any]:
+        first = await ask_for_ten_seconds(state)
+        await asyncio.get_running_loop().run_in_executor(None, hung_graphs.ask_tavily, 10)
+        return first
+
+    report = dl.doctor(dl.graph(hung_graphs.one_node(answer), [ASKED]), 1.0, alternatives="E")
+    assert keeping(report) == {"E": "not known"}
+    assert ("", "no_context", ()) in {(each.node, each.kind, each.defeats) for each in report.findings}
+    assert "keeps answers" not in report.text()
+
+
 def test_an_error_handler_is_a_node_that_goes_on_past_the_deadline_and_is_named_as_one() -> None:
     report = linted("handling")
     lines = report.text()

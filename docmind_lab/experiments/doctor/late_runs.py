@@ -119,6 +119,16 @@ def span_of(call: CallRecord) -> TimeSpan:
     return call.started_at_s, math.inf if math.isnan(call.ended_at_s) else call.ended_at_s
 
 
+def cut_behind(measured: MeasuredRun) -> set[str]:
+    """Return the nodes whose requests the deadline cut after the run had been answered."""
+    run = measured.run
+    return {
+        call.role
+        for call in requests_of(measured)
+        if run.outcome == "answered" and call.cut_by == "deadline" and call.ended_at_s > run.returned_at_s
+    }
+
+
 def spans_of(measured: MeasuredRun, what: Literal["thread", "node"]) -> defaultdict[str, list[TimeSpan]]:
     """Return for each role when threads ran its work, or when its outermost nodes were at work or about to try again.
 
