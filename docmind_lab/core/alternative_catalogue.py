@@ -37,6 +37,7 @@ class Entry:
             alternative itself. One that changes the path of a run is left out: a trace cannot say what it would do.
         is_control: Whether it enforces nothing. Measured, never recommended.
         is_offered: Whether it is among all alternatives when none is named.
+        cancels: Whether it cancels the tasks of the nodes that are at work at the deadline.
     """
 
     home: str
@@ -50,6 +51,7 @@ class Entry:
     on_traces: Mapping[str, str] = field(default_factory=dict)
     is_control: bool = False
     is_offered: bool = True
+    cancels: bool = False
 
 
 POLICIES: Final = "policies"
@@ -108,6 +110,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         colour="#009E73",
         price=_ALL_ASYNC,
         variants=_PROPAGATE,
+        cancels=True,
         on_traces={"": "cut", "propagate": "propagates"},
     ),
     "stop_flag": Entry(
@@ -126,6 +129,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         price="what A asks for and what C asks for",
         setting="DOCMIND_AGENTS__ENABLE_DEADLINE_PROPAGATION=true",
         variants={"unpropagated": {"propagate": False}},
+        cancels=True,
         on_traces={"": "propagates", "unpropagated": "cut_late"},
     ),
     "native": Entry(
@@ -135,6 +139,7 @@ CATALOGUE: Final[dict[str, Entry]] = {
         price=_ALL_ASYNC,
         variants={"per_step": {"per_step": True}, **_PROPAGATE},
         mistakes=("per_step",),
+        cancels=True,
         on_traces={"": "cut", "propagate": "propagates"},
     ),
     "fake_timeout": Entry(

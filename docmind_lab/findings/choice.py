@@ -348,7 +348,7 @@ def _more_runs(by: _Difference) -> float:
     if by.estimate > by.criterion.margin and by.largest > from_margin:
         # As many as would likely show an event that costs more than the difference.
         needed = max(needed, math.log(1.0 - _LIKELY) / math.log(1.0 - from_margin / by.largest))
-    return float(max(1, math.ceil(needed) - len(by.values)))
+    return float(max(1, math.ceil(max(needed, FEWEST_PAIRS)) - len(by.values)))
 
 
 def _same(arms: Mapping[str, _Arm]) -> tuple[tuple[str, ...], ...]:

@@ -114,6 +114,47 @@ def test_no_deadline_reaches_what_a_node_asks_in_threads_without_its_context(poo
     assert {(each.node, each.kind): each.defeats for each in report.findings if each.defeats} == found
 
 
+def test_what_a_thread_without_its_context_asks_is_named_as_that_after_its_node_is_over() -> None:
+    def answer(state: Any) -> dict[str, Any]:
+        threads = ThreadPoolExecutor(1)
+        threads.submit(hung_graphs.ask_tavily, 60)
+        threads.shutdown(wait=False)
+        return {"answer": "a"}
+
+    report = linted(one_node(answer), alternatives="A")
+    assert keeping(report) == {"A": "caller only"}
+    assert [(each.node, each.kind, each.defeats) for each in report.findings] == [("", "no_context", ("A",))]
+    assert "in no node, which began" in report.findings[0].evidence[0].says
+
+
+def test_a_node_that_goes_on_after_its_cancellation_is_told_so() -> None:
+    async def answer(state: Any) -> dict[str, Any]:
+        try:
+            async with httpx.AsyncClient(timeout=60) as client:
+                await client.post("https://api.tavily.com/search", json={"query": "q"})
+        finally:
+            await asyncio.sleep(2)
+        return {"answer": "a"}
+
+    report = linted(one_node(answer), alternatives="C,F")
+    assert keeping(report) == {"C": LATE, "F": "caller only"}
+    found = {(each.node, each.kind): each.defeats for each in report.findings if each.defeats}
+    assert found == {("answer", "uncancelled"): ("C", "F")}
+
+
+def test_a_node_that_blocks_the_loop_after_a_failed_request_is_not_told_that_it_caught_its_cancellation() -> None:
+    async def answer(state: Any) -> dict[str, Any]:
+        async with httpx.AsyncClient(timeout=60) as client:
+            answered = await client.post("https://api.tavily.com/search", json={"query": "q"})
+        if answered.status_code != httpx.codes.OK:
+            time.sleep(2)
+        return {"answer": "a"}
+
+    report = linted(one_node(answer), alternatives="C")
+    assert report.nodes[0].mode == "blocking async"
+    assert {each.kind for each in report.findings if each.defeats} == {"blocks_loop"}
+
+
 def only(mode: str) -> Any:
     def sync_node(state: Any) -> dict[str, Any]:
         return {"answer": "a"}

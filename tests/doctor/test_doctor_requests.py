@@ -8,11 +8,14 @@ import socket
 import time
 from typing import Any
 
+import httpx
 import hung_graphs
 import pytest
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import StructuredTool
-from langgraph.types import interrupt
+from langgraph.cache.memory import InMemoryCache
+from langgraph.graph import START, StateGraph
+from langgraph.types import CachePolicy, RetryPolicy, interrupt
 
 import docmind_lab as dl
 from docmind_lab.alternatives.enforcement import enforce
@@ -107,6 +110,57 @@ def test_a_node_that_only_a_failure_leads_to_is_examined_with_its_own_requests()
 def test_requests_side_by_side_have_no_negative_waits() -> None:
     (node,) = linted("asking_twice", 20.0).nodes
     assert str(node.worst_case) == "60.0 s: 2 requests side by side, 60.0 s of timeouts, 0.0 s of waits"
+
+
+async def ask_for_ten_seconds(state: Any) -> dict[str, Any]:
+    async with httpx.AsyncClient(timeout=10) as client:
+        answered = await client.post("https://api.tavily.com/search", json={"query": "q"})
+    return {"answer": answered.raise_for_status().text}
+
+
+def test_the_tries_of_a_retry_policy_are_one_visit_with_the_waits_between_them() -> None:
+    policy = RetryPolicy(max_attempts=3, initial_interval=2, backoff_factor=1, jitter=False, retry_on=Exception)
+    graph = hung_graphs.one_node(ask_for_ten_seconds, retry_policy=policy)
+    report = dl.doctor(dl.graph(graph, [ASKED]), 8.0, alternatives="A,B")
+    (node,) = report.nodes
+    assert str(node.worst_case) == "34.0 s: 3 requests, 30.0 s of timeouts, 4.0 s of waits"
+    # The deadline in a wait of the policy's, which no request is under.
+    assert ("only", "retries") in {(overrun.node, overrun.cause) for overrun in report.overruns}
+    assert not [overrun for overrun in report.overruns if overrun.cause == "graph"]
+
+
+def test_of_a_node_whose_answer_is_kept_only_what_was_seen_is_said() -> None:
+    builder = StateGraph(hung_graphs.State).add_node("only", ask_for_ten_seconds, cache_policy=CachePolicy())
+    graph = builder.add_edge(START, "only").compile(cache=InMemoryCache())
+    report = dl.doctor(dl.graph(graph, [ASKED]), 8.0, alternatives="A")
+    (node,) = report.nodes
+    assert (node.mode, node.retries) == ("not seen", None)
+
+
+def test_that_a_deadline_cuts_what_an_answered_run_left_behind_is_said_to_take_an_option_in_production() -> None:
+    tasks = set()
+
+    async def answer(state: Any) -> dict[str, Any]:
+        tasks.add(asyncio.create_task(ask_for_ten_seconds(state)))
+        await asyncio.sleep(0.1)
+        return {"answer": "yes"}
+
+    report = dl.doctor(dl.graph(hung_graphs.one_node(answer), [ASKED]), 1.0, alternatives="E")
+    assert (keeping(report), report.cut_behind) == ({"E": "keeps"}, ("only",))
+    assert "cuts_background=True" in " ".join(report.text().split())
+    assert linted("searching").cut_behind == ()
+
+
+def test_a_request_of_no_node_that_no_fault_reaches_is_warned_of_and_no_kept_answer_is_guessed() -> None:
+    async def answer(state: Any) -> dict[str, Any]:
+        first = await ask_for_ten_seconds(state)
+        await asyncio.get_running_loop().run_in_executor(None, hung_graphs.ask_tavily, 10)
+        return first
+
+    report = dl.doctor(dl.graph(hung_graphs.one_node(answer), [ASKED]), 1.0, alternatives="E")
+    assert keeping(report) == {"E": "not known"}
+    assert ("", "no_context", ()) in {(each.node, each.kind, each.defeats) for each in report.findings}
+    assert "keeps answers" not in report.text()
 
 
 def test_an_error_handler_is_a_node_that_goes_on_past_the_deadline_and_is_named_as_one() -> None:

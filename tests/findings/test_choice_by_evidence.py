@@ -181,6 +181,12 @@ def test_source_recall_that_no_alternative_can_better_is_named_as_the_ceiling_of
     assert "Source recall ends" not in limits(cooperative=0.7), "nobody had no limit"
 
 
+def test_no_fewer_more_runs_are_asked_for_than_it_takes_to_tell_arms_apart() -> None:
+    found = chosen(arm("cooperative", 2, source_recall=[0.51, 0.5]), arm("hard_timeout", 2, source_recall=0.5))
+    assert found.too_few
+    assert [each.more_runs for each in found.undecided] == [FEWEST_PAIRS - 2]
+
+
 @pytest.mark.parametrize(("more_runs", "words"), [(22.0, "About 22 more runs"), (math.inf, "No practical number")])
 def test_how_many_more_runs_would_settle_a_difference_is_said_of_any_number(more_runs: float, words: str) -> None:
     better_by = Interval(0.05, -0.1, math.inf, 0.95, "studentised bootstrap", 40)

@@ -119,11 +119,22 @@ def two_calls_in_a_short_step() -> Any:
     return graph
 
 
-def ask_with_retries_of_urllib3() -> Any:
+@tenacity.retry(
+    stop=tenacity.stop_after_attempt(4),
+    wait=tenacity.wait_exponential(max=3) + tenacity.wait_chain(tenacity.wait_fixed(2), tenacity.wait_fixed(1)),
+)
+def ask_after_growing_waits() -> Any:
+    return ask_tavily(4)
+
+
+def ask_with_retries_of_urllib3(**options: Any) -> Any:
     with requests.Session() as session:
-        retries = Retry(total=2, read=2, allowed_methods=None, backoff_factor=0)
-        session.mount("https://", HTTPAdapter(max_retries=retries))
+        session.mount("https://", HTTPAdapter(max_retries=Retry(**options)))
         return session.post(CHAT, json=ASKED, timeout=(3, 12)).json()
+
+
+def retried_by_urllib3(**options: Any) -> Any:
+    return node_of(lambda: ask_with_retries_of_urllib3(**options))
 
 
 IDLE = TimeoutPolicy(idle_timeout=6)
@@ -143,6 +154,10 @@ GRAPHS = [
     Expected("RetryPolicy", node_of(lambda: ask_tavily(4), retry_policy=THRICE), 4, 18, 18, 3, NEVER, 15),
     Expected("two calls in a short step", two_calls_in_a_short_step(), 9, 15, 12, 2, 12),
     Expected("a node longer than its run", openai_node(3, 0, timeout=30), 3, 3, 3, 1, 30, 20),
-    Expected("urllib3", node_of(ask_with_retries_of_urllib3), 36, 36, 36, 3, NEVER),
+    Expected("waits that grow", node_of(ask_after_growing_waits), 26, 26, 26, 4, NEVER),
+    Expected("urllib3", retried_by_urllib3(total=2, read=2, allowed_methods=None), 36, 36, 36, 3, NEVER),
+    Expected("its waits", retried_by_urllib3(total=3, allowed_methods=None, backoff_factor=0.5), 51, 51, 51, 4, NEVER),
+    Expected("no second post", retried_by_urllib3(total=3, backoff_factor=0.5), 12, 12, 12, 1, NEVER),
+    Expected("no second read", retried_by_urllib3(total=3, read=1, allowed_methods=None), 24, 24, 24, 2, NEVER),
     Expected("middleware of an agent", AGENT, 14, 14, 14, 2, NEVER, asked={"messages": ["Why?"]}),
 ]

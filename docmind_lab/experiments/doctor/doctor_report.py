@@ -67,7 +67,8 @@ class LintReport(MakesFinding):
     to, of which nothing is known. unprobed: node and address of requests that no fault could strike. requests: address,
     node, and how often it was asked in the runs without a deadline. unanswered: requests that no simulated service
     answers; what is said of the deadline rests on made-up answers to them, so the report is not clean. interrupted: how
-    many alternatives of how many were judged; empty where all were.
+    many alternatives of how many were judged; empty where all were. cut_behind: nodes that left
+    requests behind when the run was answered, which the deadline cut.
     """
 
     graph: str
@@ -82,6 +83,7 @@ class LintReport(MakesFinding):
     requests: tuple[tuple[str, str, int], ...] = ()
     unanswered: tuple[Unanswered, ...] = ()
     interrupted: str = ""
+    cut_behind: tuple[str, ...] = ()
 
     @property
     def keeps(self) -> bool:
@@ -122,6 +124,12 @@ class LintReport(MakesFinding):
             *self.verdict_lines(verbose=verbose),
             *_of_awaited(self),
         ]
+        if self.cut_behind:
+            nodes = join_names([node_in_words(node) if node else "no node" for node in self.cut_behind])
+            words.append(
+                f"Requests of {nodes} went on after the answer, and the deadline cut them. In production an answered "
+                "run's go on: docmind_lab.enforce(…, cuts_background=True) cuts them."
+            )
         for request in self.unanswered:
             words.append(
                 f"Answered with a made-up {{}}, since no simulated service answers it: {request} ({request.where})"
@@ -260,7 +268,7 @@ def _kept_by(report: LintReport) -> str:
     if any(verdict.keeping == "not known" for verdict in report.verdicts):
         return (
             f"Whether the {budget} of {report.graph} is kept is not known: {_in_words(report.unprobed)} could not be "
-            "made to hang. If the graph keeps answers, forget them in a function of the configuration that makes it."
+            f"made to hang{_why_unprobed(report)}."
         )
     caller = [verdict.alternative for verdict in report.verdicts if verdict.keeping == "caller only"]
     if caller:
@@ -269,6 +277,12 @@ def _kept_by(report: LintReport) -> str:
             "time, and work goes on."
         )
     return f"No alternative keeps the {budget} of {report.graph}."
+
+
+def _why_unprobed(report: LintReport) -> str:
+    if all(not node for node, _ in report.unprobed):
+        return ", since what strikes no node strikes all, and the run ended before it"
+    return ". If the graph keeps answers, forget them in a function of the configuration that makes it"
 
 
 def _row(report: LintReport, facts: NodeFacts) -> dict[str, object]:

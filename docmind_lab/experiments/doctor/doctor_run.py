@@ -16,9 +16,10 @@ from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.lateness import HELD_WITHIN_S
 from docmind_lab.core.numbers import require_allowance, require_seconds
 from docmind_lab.core.progress import Interrupted, Progress, shows_progress
-from docmind_lab.core.text import node_in_words
+from docmind_lab.core.text import count_of, node_in_words
 from docmind_lab.experiments.doctor.doctor_bench import TrialBench
 from docmind_lab.experiments.doctor.doctor_report import LintReport, Verdict, failed_after_made_up, verdict_of
+from docmind_lab.experiments.doctor.facts import capped_in
 from docmind_lab.experiments.doctor.findings import (
     Evidence,
     Symptom,
@@ -26,7 +27,7 @@ from docmind_lab.experiments.doctor.findings import (
     symptoms_of_facts,
     symptoms_of_overruns,
 )
-from docmind_lab.experiments.doctor.late_runs import Overrun, overrun_of
+from docmind_lab.experiments.doctor.late_runs import Overrun, cut_behind, overrun_of
 from docmind_lab.experiments.doctor.probing import GraphProbe
 from docmind_lab.experiments.doctor.scenes import UNTIMED, Scene
 from docmind_lab.experiments.examination import Examined, Trial, names_in
@@ -88,8 +89,10 @@ def doctor(
             if not bench.unanswered:
                 raise
             raise NotSimulated(failed_after_made_up(bench.unanswered, error), bench.unanswered) from error
-        verdicts, overruns = _judge(bench, probed, modes, slack_s, progress)
+        verdicts, overruns, behind = _judge(bench, probed, modes, slack_s, progress)
         symptoms = [*_symptoms_of_probe(bench, probed, modes)]
+        if not any(overrun.cause == "no_context" for overrun in overruns):
+            symptoms += _threads_out_of_reach(bench, probed)
         symptoms += symptoms_of_overruns({overrun: bench.command(overrun.trial) for overrun in overruns})
         for facts in probed.facts.values():
             symptoms += symptoms_of_facts(facts, decision_timeout_s)
@@ -107,6 +110,7 @@ def doctor(
         unprobed=tuple(probed.unprobed),
         requests=_requests(probed),
         unanswered=bench.unanswered,
+        cut_behind=tuple(sorted(behind)),
         interrupted=f"{len(verdicts)} of {len(modes)} alternatives" if len(verdicts) < len(modes) else "",
     )
 
@@ -151,17 +155,30 @@ def _symptoms_of_probe(bench: TrialBench, probed: GraphProbe, modes: Mapping[str
                 yield node, "key", evidence(scene, says), ()
 
 
+def _threads_out_of_reach(bench: TrialBench, probed: GraphProbe) -> Iterator[Symptom]:
+    """Yield the runs in which a deadline that travels does not reach what no node asks."""
+    for scene in probed.with_key.values():
+        reached, sent = capped_in(scene, "")
+        if reached < sent:
+            says = f"the deadline reached {reached} of {count_of(sent, 'request')} of no node"
+            yield "", "no_context", Evidence(scene.measured.run.run_id, says, bench.command(scene.trial)), ()
+
+
 def _judge(
     bench: TrialBench,
     probed: GraphProbe,
     modes: Mapping[str, str],
     slack_s: float,
     progress: Progress | None,
-) -> tuple[tuple[Verdict, ...], list[Overrun]]:
-    """Return a verdict on each alternative, fewer after an interrupt, and the overruns. Raises: Interrupted."""
+) -> tuple[tuple[Verdict, ...], list[Overrun], set[str]]:
+    """Return a verdict on each alternative, fewer after an interrupt, the overruns, and what was cut behind an answer.
+
+    Raises: Interrupted.
+    """
     blocking = [facts.node for facts in probed.facts.values() if facts.mode == "blocking async"]
+    loose = [*_threads_out_of_reach(bench, probed)]
     refused = {"sync" if alternative == UNTIMED else "async": scene for alternative, scene in probed.cannot.items()}
-    verdicts, overruns, done = [], [], 0
+    verdicts, overruns, behind, done = [], [], set[str](), 0
     try:
         for name, mode in modes.items():
             if mode in refused:
@@ -172,7 +189,15 @@ def _judge(
             for decision_timeout_s, fault, question_id in probed.trials:
                 trial = Trial(name, decision_timeout_s, question_id, fault)
                 for each, measured, line in _both_forms(bench, trial):
-                    overrun = overrun_of(each, measured, is_async=mode == "async", blocking=blocking, slack_s=slack_s)
+                    behind |= cut_behind(measured)
+                    overrun = overrun_of(
+                        each,
+                        measured,
+                        is_async=mode == "async",
+                        blocking=blocking,
+                        slack_s=slack_s,
+                        is_held=not loose,
+                    )
                     late += [dataclasses.replace(overrun, blocked_at=line)] if overrun is not None else []
                 done += 1
                 if progress is not None:
@@ -182,7 +207,7 @@ def _judge(
     except KeyboardInterrupt:
         if not verdicts:
             raise Interrupted("no alternative was judged") from None
-    return tuple(verdicts), overruns
+    return tuple(verdicts), overruns, behind
 
 
 def _both_forms(bench: TrialBench, trial: Trial) -> Iterator[tuple[Trial, MeasuredRun, str]]:

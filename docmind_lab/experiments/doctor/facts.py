@@ -81,10 +81,11 @@ class NodeFacts:
     """What the lint knows of one node of the outermost graph.
 
     mode: sync, async, sync inside (async, with sync code in threads), blocking async, or that it takes no time, as an
-    event loop saw it. calls: kind → how many in one run. timeouts_s: of its requests, each of one read; empty where
-    there is none. capped: how many requests of how many the deadline reached where it travels with the run. code_s: the
-    longest stretch without a request under way, which no deadline cuts in sync code. has_key: whether each visit of the
-    node, and of those inside, was given the key of the deadline; None for a graph that is not asked to have one.
+    event loop saw it; "not seen" where the runs under one did not come to it, "sync only" where there were none. calls:
+    kind → how many in one run. timeouts_s: of its requests, each of one read; empty where there is none. capped: how
+    many requests of how many the deadline reached where it travels with the run. code_s: the longest stretch without a
+    request under way, which no deadline cuts in sync code. has_key: whether each visit of the node, and of those
+    inside, was given the key of the deadline; None for a graph that is not asked to have one.
     """
 
     node: str
@@ -176,8 +177,10 @@ def capped_in(scene: Scene, node: str) -> tuple[int, int]:
     return len(capped), len(sent)
 
 
-def retries_of(bench: TrialBench, well: Scene, failing: Scene, node: str) -> RetryFacts:
-    """Return how many requests the node's retries add."""
+def retries_of(bench: TrialBench, well: Scene, failing: Scene, node: str) -> RetryFacts | None:
+    """Return how many requests the node's retries add; None if the failing run did not come to it."""
+    if not failing.outermost(node):
+        return None
 
     def most(scene: Scene) -> int:
         return max((len(scene.requests(visit)) for visit in scene.outermost(node)), default=0)

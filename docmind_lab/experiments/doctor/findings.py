@@ -36,7 +36,11 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "thread": (
         "sync code that an event loop has put into a thread: a cancellation leaves it running",
-        "write it as async def; if it only waits for requests, have the deadline travel too (C:propagate, E)",
+        "make that code async; if it only waits for requests, have the deadline travel too (C:propagate, E)",
+    ),
+    "uncancelled": (
+        "it goes on after it was cancelled: it catches CancelledError, shields what it awaits, or waits in a finally",
+        "let CancelledError through: catch Exception and TimeoutError only, and wait for nothing in a finally",
     ),
     "no_context": (
         "requests in a thread that was started without the node's context, where no deadline reaches them",

@@ -13,12 +13,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from docmind_lab.core.alternative_catalogue import CATALOGUE, level_and_variant
 from docmind_lab.core.text import node_in_words
 from docmind_lab.experiments.examination import Trial
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.tables.records import CallRecord
 
-Cause = Literal["call", "per_read", "retries", "code", "blocks_loop", "thread", "no_context", "graph"]
+Cause = Literal["call", "per_read", "retries", "code", "blocks_loop", "thread", "no_context", "uncancelled", "graph"]
 
 TimeSpan = tuple[float, float]
 
@@ -95,7 +96,7 @@ class Overrun:
 
     def what_ate_it(self) -> str:
         """Name the call, or the code, that took the time, in words."""
-        node = node_in_words(self.node)
+        node = node_in_words(self.node) if self.node else "no node"
         if not self.call_id:
             line = f", at {self.blocked_at}" if self.blocked_at else ""
             return f"code of {node} outside every call{line}" if self.node else "work outside every node"
@@ -118,13 +119,24 @@ def span_of(call: CallRecord) -> TimeSpan:
     return call.started_at_s, math.inf if math.isnan(call.ended_at_s) else call.ended_at_s
 
 
+def cut_behind(measured: MeasuredRun) -> set[str]:
+    """Return the nodes whose requests the deadline cut after the run had been answered."""
+    run = measured.run
+    return {
+        call.role
+        for call in requests_of(measured)
+        if run.outcome == "answered" and call.cut_by == "deadline" and call.ended_at_s > run.returned_at_s
+    }
+
+
 def spans_of(measured: MeasuredRun, what: Literal["thread", "node"]) -> defaultdict[str, list[TimeSpan]]:
-    """Return for each role when threads ran its work, or when its outermost nodes were at work.
+    """Return for each role when threads ran its work, or when its outermost nodes were at work or about to try again.
 
     The end is infinite for what was never done.
     """
     under_way: Counter[tuple[str, float]] = Counter()
     made: defaultdict[str, list[TimeSpan]] = defaultdict(list)
+    failed_at_s: dict[str, float] = {}
     for event in measured.events:
         if event.event not in (f"{what}_started", f"{what}_ended"):
             continue
@@ -133,18 +145,33 @@ def spans_of(measured: MeasuredRun, what: Literal["thread", "node"]) -> defaultd
             continue
         if event.event == f"{what}_started":
             under_way[event.role, event.at_s] += 1
+            # A RetryPolicy waits between its tries.
+            made[event.role].append((failed_at_s.pop(event.role, event.at_s), event.at_s))
         else:
             under_way[event.role, detail["begun_at_s"]] -= 1
             made[event.role].append((detail["begun_at_s"], event.at_s))
+            if detail.get("outcome", "ok") != "ok":
+                failed_at_s[event.role] = event.at_s
+    if measured.run.work_censored or measured.run.outcome == "unfinished":
+        under_way.update(failed_at_s.items())
     for role, begun_at_s in under_way.elements():
         made[role].append((begun_at_s, math.inf))
     return made
 
 
 def overrun_of(
-    trial: Trial, measured: MeasuredRun, *, is_async: bool, blocking: Iterable[str], slack_s: float
+    trial: Trial,
+    measured: MeasuredRun,
+    *,
+    is_async: bool,
+    blocking: Iterable[str],
+    slack_s: float,
+    is_held: bool = True,
 ) -> Overrun | None:
-    """Return the run's overrun; None if it is within the slack. blocking: nodes that block an event loop."""
+    """Return the run's overrun; None if it is within the slack.
+
+    blocking: nodes that block an event loop. is_held: whether a deadline that travels reaches the requests of no node.
+    """
     run = measured.run
     due_s, horizon_s = run.decision_timeout_s, run.horizon_s
     is_unfinished = run.outcome == "unfinished"
@@ -161,19 +188,28 @@ def overrun_of(
     roles = {role for role in (*asked, *called, *at_work, *threads) if role}
     covered = {role: length_s(within(at_work[role] + called[role] + threads[role], *late)) for role in sorted(roles)}
     node = max(covered, key=lambda role: covered[role], default="")
-    cause: Cause = "graph"
-    if node and covered[node] > 0:
-        half_s = covered[node] / 2
+    # A request of no node that no deadline reaches: its thread was started without the context of the node.
+    alone_s = 0.0 if is_held else length_s(within(asked[""], *late))
+    cause: Cause = "no_context" if alone_s > 0 else "graph"
+    if not node or not covered[node]:
+        node = ""
+    else:
+        half_s, of_blocking = covered[node] / 2, set(blocking)
         in_http, in_thread = (length_s(within(spans[node], *late)) >= half_s for spans in (asked, threads))
-        # A request of no node, while one is at work: its thread was started without the context of the node.
-        of_no_node = length_s(within(asked[""], *late)) >= half_s
         has_failed = any(call.role == node and call.outcome != "ok" and span_of(call)[1] <= due_s for call in requests)
-        if of_no_node and not in_http:
+        if alone_s >= half_s and not in_http:
             cause = "no_context"
         elif is_async and in_thread:
             cause = "thread"
-        elif is_async and node in set(blocking):
+        elif is_async and node in of_blocking:
             cause = "blocks_loop"
+        elif (
+            is_async
+            and CATALOGUE[level_and_variant(trial.alternative)[0]].cancels
+            and length_s(within(at_work[node], *late)) >= half_s
+            and not any(within(at_work[other], *late) for other in of_blocking)
+        ):
+            cause = "uncancelled"
         elif in_http:
             cause = "per_read" if trial.alternative.endswith(":per_read") else "call"
         else:
@@ -182,7 +218,7 @@ def overrun_of(
     return Overrun(
         trial=trial,
         run_id=run.run_id,
-        node=node if cause != "graph" else "",
+        node=node,
         cause=cause,
         call_id="" if eaten is None else eaten.call_id,
         call_started_at_s=math.nan if eaten is None else eaten.started_at_s,

@@ -125,7 +125,7 @@ def _layer(frame: FrameType, name: str) -> Limit:
         tries = local["max_retries"] + 1
         return Limit("call", name, tries=tries, waits_s=_backoff_s(tries, 0.5, 2.0, 8.0))
     if function == "urlopen":
-        return Limit("call", name, tries=int(getattr(local.get("retries"), "total", None) or 0) + 1)
+        return _layer_of_urllib3(local.get("retries"), str(local.get("method")), name)
     if "wrap" in function and hasattr(loop, "backoff_factor"):
         tries = int(loop.max_retries) + 1
         waits_s = _backoff_s(tries, loop.initial_delay, loop.backoff_factor, loop.max_delay)
@@ -134,8 +134,40 @@ def _layer(frame: FrameType, name: str) -> Limit:
         return Limit("call", name)
     stop = getattr(loop, "stop", None)
     counts = [getattr(each, "max_attempt_number", 1) for each in (loop, stop, *getattr(stop, "stops", ()))]
-    tries, wait_s = max(counts), getattr(getattr(loop, "wait", None), "wait_fixed", 0.0)
-    return Limit("call", type(loop).__name__, tries=tries, waits_s=wait_s * (tries - 1))
+    # LangChain's with_retry makes its loop of tenacity at each call.
+    wait, tries = getattr(loop, "wait", None) or getattr(loop, "_kwargs_retrying", {}).get("wait"), max(counts)
+    waits_s = sum(_wait_of_tenacity_s(wait, failed) for failed in range(1, tries))
+    return Limit("call", type(loop).__name__, tries=tries, waits_s=waits_s)
+
+
+def _layer_of_urllib3(retries: Any, method: str, name: str) -> Limit:
+    """Return how often urllib3 asks again where nothing is answered: not what may not be asked twice."""
+    counts = [int(each) for field in ("total", "read") if (each := getattr(retries, field, None)) is not None]
+    if not counts or not retries._is_method_retryable(method):
+        return Limit("call", name)
+    tries = min(counts) + 1
+    # There is no wait before the second try.
+    waits_s = _backoff_s(tries - 1, retries.backoff_factor * 2, 2.0, retries.backoff_max)
+    return Limit("call", name, tries=tries, waits_s=waits_s + retries.backoff_jitter * max(tries - 2, 0))
+
+
+def _wait_of_tenacity_s(wait: Any, failed: int) -> float:
+    """Return the longest wait after so many tries have failed, in seconds; 0 for a function of the user's own."""
+    if parts := getattr(wait, "wait_funcs", ()):
+        return sum(_wait_of_tenacity_s(part, failed) for part in parts)
+    if chain := getattr(wait, "strategies", ()):
+        return _wait_of_tenacity_s(chain[min(failed, len(chain)) - 1], failed)
+    for field in ("wait_fixed", "wait_random_max"):
+        if hasattr(wait, field):
+            return float(getattr(wait, field))
+    if hasattr(wait, "increment"):
+        wait_s = wait.start + wait.increment * (failed - 1)
+    elif hasattr(wait, "exp_base"):
+        first_s = wait.multiplier if hasattr(wait, "multiplier") else wait.initial
+        wait_s = first_s * float(wait.exp_base) ** min(failed - 1, 100) + getattr(wait, "jitter", 0.0)
+    else:
+        return 0.0
+    return float(max(0.0, getattr(wait, "min", 0.0), min(wait_s, wait.max)))
 
 
 # ---- of the graph

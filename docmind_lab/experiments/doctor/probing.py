@@ -100,10 +100,10 @@ class GraphProbe:
         """Return the facts of a node, and add its runs under a deadline to the trials."""
         first = self._home(node)
         timeouts_s = timeouts_of(first, node)
-        retries, worst, trickled = None, list[WorstCase](), None
+        retries, worst, trickled, failing = None, list[WorstCase](), None, list[Scene]()
         for strike in strikes_of(self.scenes.values(), node):
-            of_strike, never = self._strike(node, strike)
-            retries = retries or of_strike
+            of_strike, never, failed = self._strike(node, strike)
+            retries, failing = retries or of_strike, failing + failed
             worst += [never] if never is not None else []
             if timeouts_s and trickled is None:
                 like = self._of_input(strike.question_id, strike.after)[0]
@@ -115,7 +115,7 @@ class GraphProbe:
         with_key = [scene for scene in self.with_key.values() if scene.outermost(node)]
         return NodeFacts(
             node=node,
-            mode=_mode(self._bench.graph, under_loop, node),
+            mode=_mode(self._bench.graph, under_loop, failing, node, runs_on_loop=UNTIMED_ASYNC not in self.cannot),
             calls=calls_in(first, node),
             timeouts_s=timeouts_s,
             capped=capped_in(self.with_key[first.trial.question_id], node),
@@ -126,8 +126,11 @@ class GraphProbe:
             has_key=not any(scene.without_key(node) for scene in with_key) if self._key and with_key else None,
         )
 
-    def _strike(self, node: str, strike: Strike) -> tuple[RetryFacts | None, WorstCase | None]:
-        """Measure requests that fail, and that are never answered; add the runs under a deadline to the trials."""
+    def _strike(self, node: str, strike: Strike) -> tuple[RetryFacts | None, WorstCase | None, list[Scene]]:
+        """Measure requests that fail, and that are never answered; add the runs under a deadline to the trials.
+
+        Returns also the runs that fail.
+        """
         bench, asked = self._bench, strike.question_id
         scenes = self._of_input(asked, strike.after)
         failing = [observe_run(bench, scene.trial.alternative, asked, fault=strike.fault("fail")) for scene in scenes]
@@ -142,10 +145,10 @@ class GraphProbe:
         if any(other not in nodes for scene in failing for other in scene.nodes()):
             self.scenes |= {(asked, scene.trial.alternative, strike.fault("fail")): scene for scene in failing}
         if not node:
-            return None, never
+            return None, never, failing
         for scene in failing:
             self._add_trials(scene, node)
-        return retries_of(bench, scenes[0], failing[0], node), never
+        return retries_of(bench, scenes[0], failing[0], node), never, failing
 
     def _add_trials(self, scene: Scene, node: str) -> None:
         """Add a trial for each of the node's stretches whose rest after the deadline would exceed the slack."""
@@ -197,13 +200,15 @@ def _guesses(scenes: Iterable[Scene]) -> str:
     return "".join(f"; {guessed_shape(node)}" for node in nodes).rstrip(".")
 
 
-def _mode(graph: AnyGraph, under_loop: list[Scene], node: str) -> str:
+def _mode(graph: AnyGraph, under_loop: list[Scene], failing: list[Scene], node: str, *, runs_on_loop: bool) -> str:
     seen = {scene.mode(node) for scene in under_loop}
+    # What blocks the loop once a request has failed blocks it.
+    seen |= {mode for scene in failing if (mode := scene.mode(node)) == "blocking async"}
     if "sync" in seen and not _is_sync(graph, node):
         seen = seen - {"sync"} | {"sync inside"}
     modes = ("blocking async", "sync", "sync inside", "async", "takes no time")
     # With one input a node may do nothing that shows its mode.
-    return next((mode for mode in modes if mode in seen), "sync only")
+    return next((mode for mode in modes if mode in seen), "not seen" if runs_on_loop else "sync only")
 
 
 def _is_sync(graph: AnyGraph, role: str) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
 
@@ -229,9 +229,16 @@ class Scene:
         return " ".join([one_line(error), *filter(None, places)])
 
     def outermost(self, node: str = "") -> list[Visit]:
-        """Return the visits of the outermost nodes, or of one of them."""
-        visits = [visit for visit in self.seen.visits if len(visit.place.path) == 1]
-        return [visit for visit in visits if not node or visit.place.role == node]
+        """Return the visits of the outermost nodes, or of one of them. The tries of a RetryPolicy are one visit."""
+        visits: dict[Place, Visit] = {}
+        for visit in self.tries(node):
+            first = visits.get(visit.place, visit)
+            visits[visit.place] = replace(visit, started_at_s=first.started_at_s)
+        return list(visits.values())
+
+    def tries(self, node: str = "") -> list[Visit]:
+        """Return the executions of the outermost nodes, or of one of them: each try of a RetryPolicy by itself."""
+        return [one for one in self.seen.visits if len(one.place.path) == 1 and node in ("", one.place.role)]
 
     def nodes(self) -> list[str]:
         """Return the names of the outermost nodes in the order of their first visits."""

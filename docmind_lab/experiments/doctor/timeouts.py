@@ -205,15 +205,13 @@ class _Node:
         requests = [call for call in requests_of(scene.measured) if call.role == self.name]
         returned_s = scene.measured.run.returned_at_s
         yield "run", "", requests, (0.0, math.inf if math.isnan(returned_s) else returned_s)
-        visits = [visit for visit in scene.outermost(self.name) if scene.requests(visit)]
-        for position in {visit.place.position for visit in visits}:
-            tries = [visit for visit in visits if visit.place.position == position]
-            whole = tries[0].started_at_s, max(visit.ended_at_s for visit in tries)
-            yield "step", "", scene.requests(tries[0]), whole
-            yield "node", "", scene.requests(tries[0]), whole
+        for visit in scene.outermost(self.name):
+            if calls := scene.requests(visit):
+                yield "step", "", calls, (visit.started_at_s, visit.ended_at_s)
+                yield "node", "", calls, (visit.started_at_s, visit.ended_at_s)
         # What strikes several requests together does not say how long each of them lasts.
         is_one = strike.role != self.name or sum(each.of_store == strike.of_store for each in self.strikes) == 1
-        for visit in visits:
+        for visit in scene.tries(self.name):
             within = [call for call in requests if visit.started_at_s <= call.started_at_s <= visit.ended_at_s]
             yield "idle node", "", within, (visit.started_at_s, visit.ended_at_s)
             calls = [call for call in within if call.outcome != "ok"] if is_one else []

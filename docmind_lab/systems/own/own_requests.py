@@ -205,6 +205,7 @@ class RunObserver:
             hold.refuse_if_over()
         if call is None or call.call.kind == "tool":
             call = self._separate_call(kind, place, is_retry)
+            call.call.cap_from_deadline &= reaches
         deadline, policy = calls.deadline if reaches else None, calls.policy
         total = policy.cap == "total"
         # Nobody's real service is told the lab's number.
