@@ -182,7 +182,8 @@ def test_source_recall_that_no_alternative_can_better_is_named_as_the_ceiling_of
 
 
 def test_no_fewer_more_runs_are_asked_for_than_it_takes_to_tell_arms_apart() -> None:
-    found = chosen(arm("cooperative", 2, source_recall=[0.51, 0.5]), arm("hard_timeout", 2, source_recall=0.5))
+    arms = arm("cooperative", 2, source_recall=[0.51, 0.5]), arm("hard_timeout", 2, source_recall=0.5)
+    found = choose(table(*arms[0], *arms[1]))
     assert found.too_few
     assert [each.more_runs for each in found.undecided] == [FEWEST_PAIRS - 2]
 
