@@ -28,7 +28,7 @@ def _cap(timeout_s: float | None, timeout_error: type[Exception], attempt: Attem
 
     attempt: the current one.
     """
-    deadline = current_deadline() if attempt is None else attempt.deadline
+    deadline = current_deadline() if attempt is None else attempt.deadline and attempt.deadline.in_force
     if deadline is None:
         return timeout_s.own_s if isinstance(timeout_s, CappedTimeout) else timeout_s
     allowed_s = deadline.cap(timeout_s)

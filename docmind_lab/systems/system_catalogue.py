@@ -67,7 +67,7 @@ class Graph(OwnSystem):
             empty one in memory, such as LangGraph's server gives to every graph.
         resume: What the graph's interrupts are answered with, in their order, at once and within the budget.
         deadline_key: Key of the graph's input that takes the deadline, if it has one.
-        enforced: Whether the graph runs through `enforce`, as it would in production with `cuts_background=True`.
+        enforced: Whether the graph runs through `enforce`, as it would in production, under each alternative.
         budget: Tokens, calls and cost of each run, as `System` has it.
     """
 

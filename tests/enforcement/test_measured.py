@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import urllib.request
 from collections.abc import Callable
@@ -131,6 +132,23 @@ def test_a_study_shows_that_the_hold_of_a_clients_adapter_is_broken(
 def test_a_client_that_production_does_not_hold_is_not_held_in_an_enforced_run() -> None:
     assert returned_at_s(by_urllib, "hang:*", enforced=False) == 2.0
     assert returned_at_s(by_urllib, "hang:*", enforced=True) != 2.0
+
+
+@pytest.mark.parametrize(("enforced", "goes_on"), [(True, True), (False, False)])
+def test_what_an_answered_run_left_behind_goes_on_in_an_enforced_run_as_in_production(
+    enforced: bool, goes_on: bool
+) -> None:
+    tasks = set()
+
+    async def answer(state: State) -> dict[str, Any]:
+        tasks.add(asyncio.create_task(by_async_httpx2(state)))
+        await asyncio.sleep(0.1)
+        return {"answer": "yes"}
+
+    system = dl.graph(graph_of(answer=answer), [{"question": QUESTION}], enforced=enforced)
+    study = dl.compare(system, 1.0, alternatives="E", world=dl.World(faults="stall=5"), runs=1, workers=1)
+    assert study.runs["outcome"].tolist() == ["answered"]
+    assert (study.runs["work_overrun_s"] > 3.0).tolist() == [goes_on]
 
 
 def test_only_a_graph_of_ones_own_is_enforced() -> None:

@@ -67,12 +67,13 @@ class RunDoorway:
     @contextlib.contextmanager
     def _deadline_in_force(self, config: Any, rest: tuple[Any, ...], options: Mapping[str, Any]) -> Iterator[None]:
         observer, hold = self.observer, current_hold()
-        in_force = None if hold is None else hold.in_force
-        if in_force is not None:
+        if hold is not None and (in_force := hold.in_force) is not None:
             # As production runs it: the deadline comes in a hold, and nothing else holds the run's requests.
             observer.is_enforced = True
             observer.let_deadline_travel(in_force.at_s)
             yield
+            # The graph has ended by itself: what it leaves behind goes on, as it does in production.
+            hold.release()
             return
         own_config = options.get("config") or (rest[0] if rest else None)
         instants = map(_deadline_instant, (own_config, config))
