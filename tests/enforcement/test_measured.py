@@ -20,6 +20,7 @@ from flat_compare import compare_by
 from own_runs import QUESTION, State, graph_of, graphs_supervisor
 
 import docmind_lab as dl
+from docmind_lab.alternatives.enforcement import hooks
 from docmind_lab.core.deadlines import deadline_scope
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.network.exchange import Exchange
@@ -149,6 +150,15 @@ def test_what_an_answered_run_left_behind_goes_on_in_an_enforced_run_as_in_produ
     study = dl.compare(system, 1.0, alternatives="E", world=dl.World(faults="stall=5"), runs=1, workers=1)
     assert study.runs["outcome"].tolist() == ["answered"]
     assert (study.runs["work_overrun_s"] > 3.0).tolist() == [goes_on]
+
+
+def test_an_enforced_comparison_leaves_every_client_as_it_was() -> None:
+    hooks.uninstall()
+    clean = {kind: dict(vars(kind)) for kind in (aiohttp.ClientSession, aiohttp.TCPConnector, httpx.HTTPTransport)}
+    system = dl.graph(graph_of(answer=by_httpx), [{"question": QUESTION}], enforced=True)
+    dl.compare(system, 5.0, alternatives="A,E", runs=1, workers=1)
+    assert hooks.installed() == ()
+    assert {kind: dict(vars(kind)) for kind in clean} == clean
 
 
 def test_only_a_graph_of_ones_own_is_enforced() -> None:

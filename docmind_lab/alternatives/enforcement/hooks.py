@@ -21,6 +21,7 @@ from docmind_lab.core.holds import hold_scope
 from docmind_lab.network.clients.httpx import HttpxAdapter
 from docmind_lab.network.clients.installing import CLIENTS, HOLDING, Client, is_there
 from docmind_lab.network.deadline_headers import DeadlineOnWire, put_in_force
+from docmind_lab.network.recorder import current_recorder
 from docmind_lab.network.replacements import Replacements
 
 _lock = threading.RLock()
@@ -66,8 +67,11 @@ def install(clients: Sequence[Client] | None = None, *, wire: DeadlineOnWire | N
 def install_lazily() -> None:
     """Install the hooks on the clients that were chosen, or else on those whose library the process has imported.
 
-    Hooks that another library has taken off, since it put back what it had found before them, are installed again.
+    Hooks that another library has taken off, since it put back what it had found before them, are installed again. A
+    run of the lab has hooks of its own, which would stay under these at its end.
     """
+    if current_recorder() is not None:
+        return
     names = CLIENTS if _chosen is None else _chosen
     missing = [name for name in names if name not in _installed and HOLDING[name][0] in sys.modules]
     if missing:
