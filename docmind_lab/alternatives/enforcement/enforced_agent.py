@@ -356,11 +356,20 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
     def _finish(self, call: EnforcedCall, end: Outcome | BaseException) -> Result[Any]:
         """Return the result of a call, and tell `on_result`; called once for every call that began."""
         result = call.result(end if isinstance(end, Outcome) else outcome_of_exit(end))
-        if result.outcome in ("answered", "interrupted") and not self.cuts_background:
-            call.hold.release()
+        self.let_go(call, result.outcome)
         if self.on_result is not None:
             self.on_result(result)
         return result
+
+    def let_go(self, call: EnforcedCall, outcome: str) -> None:
+        """Let what a call has left behind go on if it has ended by itself, unless that is to be cut too.
+
+        Args:
+            call: The call.
+            outcome: How it ended.
+        """
+        if outcome in ("answered", "interrupted") and not self.cuts_background:
+            call.hold.release()
 
     def _raises(self, result: Result[Any]) -> None:
         """Raise what a caller of the graph would get in place of this result, if anything."""

@@ -89,7 +89,10 @@ class Enforced(AroundAlternative):
     def run(self, runnable: Runnable, inputs: Inputs, deadline: Deadline, recorder: RunLog) -> Outcome:
         """Run the graph as `EnforcedAgent.invoke` does."""
         agent = EnforcedAgent(runnable, deadline.limit_s, self.alternative, deadline_key=_deadline_key(runnable))
-        return agent.outcome_of(agent.call_for(None, deadline=deadline), inputs, None, recorder)
+        call = agent.call_for(None, deadline=deadline)
+        outcome = agent.outcome_of(call, inputs, None, recorder)
+        agent.let_go(call, outcome.outcome)
+        return outcome
 
 
 def _deadline_key(runnable: Runnable) -> str:

@@ -12,9 +12,10 @@ from __future__ import annotations
 import inspect
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Required, TypedDict
+from typing import Annotated, Any, Final, Required, TypedDict
 
 from langchain_core.messages import AIMessage
+from langgraph.channels import UntrackedValue
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.pregel import Pregel
@@ -78,11 +79,11 @@ class Asked(TypedDict, total=False):
 
 
 class Answered(Asked, total=False):
-    """The graph's state: the input, then the answer, as a text and as a message, and whether it was told to stop."""
+    """The state: the input, then the answer, as a text and as a message; in no checkpoint that it was told to stop."""
 
     answer: str
     messages: list[Any]
-    docmind_lab_stopped: bool
+    docmind_lab_stopped: Annotated[bool, UntrackedValue]
 
 
 STOPPED: Final = "docmind_lab_stopped"
@@ -155,7 +156,8 @@ def _answer(result: Any, should_stop: ShouldStop) -> dict[str, Any]:
     text = text_of(result)
     if not text.strip():
         raise NoAnswer("the agent returned no text")
-    return {"answer": text, "messages": [AIMessage(text)], STOPPED: should_stop.was_told}
+    stopped = {STOPPED: True} if should_stop.was_told else {}
+    return {"answer": text, "messages": [AIMessage(text)], **stopped}
 
 
 # ---- an agent by what it is, and questions to it
