@@ -13,10 +13,12 @@ import pandas as pd
 import pytest
 from agents_here import QUESTION
 from flat_compare import compare_by
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.runtime import RunControl
 
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.own.agents import as_question, load_agent, text_of
+from docmind_lab.systems.own.agents import STOPPED, agent_graph, as_question, load_agent, text_of
 from docmind_lab.views.cli.app import main
 
 
@@ -72,6 +74,20 @@ def test_a_function_with_should_stop_is_told_to_stop_and_its_text_is_a_partial_a
     assert 0.0 < flagged["caller_overrun_s"] < 1.0
     by_options = runs.loc["hard_timeout"].set_index("alternative_options")["work_overrun_s"]
     assert by_options['{"drain_on_timeout": true}'] == flagged["work_overrun_s"] < by_options["{}"]
+
+
+def test_that_an_agent_was_told_to_stop_is_in_no_checkpoint() -> None:
+    control = RunControl()
+
+    def agent(question: str, should_stop: Any) -> str:
+        control.request_drain("deadline")
+        return str(should_stop())
+
+    graph = agent_graph(load_agent(agent)).copy({"checkpointer": InMemorySaver()})
+    config: Any = {"configurable": {"thread_id": "1"}}
+    shown = graph.invoke({"question": "?"}, config, control=control)
+    assert (shown["answer"], shown[STOPPED]) == ("True", True)
+    assert STOPPED not in graph.get_state(config).values
 
 
 def test_an_answer_before_the_deadline_is_no_partial_one() -> None:

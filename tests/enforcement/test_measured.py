@@ -23,6 +23,7 @@ import docmind_lab as dl
 from docmind_lab.alternatives.enforcement import hooks
 from docmind_lab.core.deadlines import deadline_scope
 from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.holds import current_hold
 from docmind_lab.network.exchange import Exchange
 
 ALTERNATIVES = "unguarded,A,B,C,D,E,F,B:drain,A:per_read"
@@ -150,6 +151,15 @@ def test_what_an_answered_run_left_behind_goes_on_in_an_enforced_run_as_in_produ
     study = dl.compare(system, 1.0, alternatives="E", world=dl.World(faults="stall=5"), runs=1, workers=1)
     assert study.runs["outcome"].tolist() == ["answered"]
     assert (study.runs["work_overrun_s"] > 3.0).tolist() == [goes_on]
+
+
+def test_a_deadline_around_a_comparison_outlives_it() -> None:
+    system = dl.graph(graph_of(answer=by_httpx), [{"question": QUESTION}])
+    with dl.deadline(3600):
+        dl.compare(system, 5.0, alternatives="A", runs=1, workers=1)
+        hold = current_hold()
+        assert hold is not None
+        assert not hold.is_released
 
 
 def test_an_enforced_comparison_leaves_every_client_as_it_was() -> None:
