@@ -50,7 +50,7 @@ class Criterion:
 
     def change(self, difference: float, low: float, high: float) -> str:
         """Return a difference with its interval and their signs: "−0.75 [−0.87, −0.56]"."""
-        change, least, most = (f"{each:+.{self.digits}f}".replace("-", "−") for each in (difference, low, high))
+        change, least, most = (_signed(each, self.digits) for each in (difference, low, high))
         return f"{change} [{least}, {most}]"
 
     def bounds(self, interval: Interval) -> str:
@@ -96,6 +96,12 @@ MEASURES: Final[Mapping[str, Criterion]] = {
 
 An unfinished run's caller overrun counts with its horizon.
 """
+
+
+def _signed(value: float, digits: int) -> str:
+    """Return a number with its sign; 0 without one."""
+    text = f"{value:+.{digits}f}"
+    return text.lstrip("+-") if float(text) == 0 else text.replace("-", "−")
 
 
 def time_to_answer_s(runs: pd.DataFrame) -> npt.NDArray[np.float64]:
