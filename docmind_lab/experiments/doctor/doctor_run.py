@@ -89,10 +89,10 @@ def doctor(
             if not bench.unanswered:
                 raise
             raise NotSimulated(failed_after_made_up(bench.unanswered, error), bench.unanswered) from error
-        verdicts, overruns, behind = _judge(bench, probed, modes, slack_s, progress)
+        loose = [*_threads_out_of_reach(bench, probed)]
+        verdicts, overruns, behind = _judge(bench, probed, modes, slack_s, progress, is_held=not loose)
         symptoms = [*_symptoms_of_probe(bench, probed, modes)]
-        if not any(overrun.cause == "no_context" for overrun in overruns):
-            symptoms += _threads_out_of_reach(bench, probed)
+        symptoms += [] if any(overrun.cause == "no_context" for overrun in overruns) else loose
         symptoms += symptoms_of_overruns({overrun: bench.command(overrun.trial) for overrun in overruns})
         for facts in probed.facts.values():
             symptoms += symptoms_of_facts(facts, decision_timeout_s)
@@ -170,13 +170,14 @@ def _judge(
     modes: Mapping[str, str],
     slack_s: float,
     progress: Progress | None,
+    *,
+    is_held: bool,
 ) -> tuple[tuple[Verdict, ...], list[Overrun], set[str]]:
     """Return a verdict on each alternative, fewer after an interrupt, the overruns, and what was cut behind an answer.
 
-    Raises: Interrupted.
+    is_held: as in `overrun_of`. Raises: Interrupted.
     """
     blocking = [facts.node for facts in probed.facts.values() if facts.mode == "blocking async"]
-    loose = [*_threads_out_of_reach(bench, probed)]
     refused = {"sync" if alternative == UNTIMED else "async": scene for alternative, scene in probed.cannot.items()}
     verdicts, overruns, behind, done = [], [], set[str](), 0
     try:
@@ -196,7 +197,7 @@ def _judge(
                         is_async=mode == "async",
                         blocking=blocking,
                         slack_s=slack_s,
-                        is_held=not loose,
+                        is_held=is_held,
                     )
                     late += [dataclasses.replace(overrun, blocked_at=line)] if overrun is not None else []
                 done += 1
