@@ -29,7 +29,7 @@ from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import compare
 from docmind_lab.findings.study import Study
 from docmind_lab.systems.own import load_graph, own_graph
-from docmind_lab.systems.own.own_kind import is_async_only
+from docmind_lab.systems.own.own_kind import graph_named, is_async_only
 from docmind_lab.systems.workload_by_name import workload_kind
 
 BUILDER = StateGraph(MessagesState)
@@ -299,6 +299,20 @@ def test_what_is_measured_is_the_code_as_it_stands_in_the_files_now(
     assert beside[0] is beside[1], "what has not changed is imported once"
     for name in ("edited", "pause"):
         sys.modules.pop(name, None)
+
+
+def test_a_study_whose_code_has_changed_since_it_began_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "begun.py").write_text(EDITED.format(seconds=1))
+    (tmp_path / "pause.py").write_text("PAUSE_S = 0\n")
+    name = own_graph("begun:graph", [{}]).workload
+    (tmp_path / "pause.py").write_text("PAUSE_S = 10\n")
+    # With another option, since this process has loaded it by its name.
+    with pytest.raises(ConfigurationError, match="'begun:graph': its code has changed since the study began; run it"):
+        graph_named(f"{name}&deadline_key=at_s")
+    del sys.modules["begun"]
 
 
 def test_a_function_that_answers_for_a_service_is_the_one_in_its_file_now(
