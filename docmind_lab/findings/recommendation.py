@@ -30,7 +30,7 @@ from docmind_lab.findings.finding import Block, Code, Finding, MakesFinding, aft
 from docmind_lab.findings.recommendation_words import Chosen, choices_of, is_replay, sentences_of, shorter_in_words
 from docmind_lab.statistics.interval import Interval
 from docmind_lab.statistics.sample_size import TooFewRuns, gated_quantile, quantile_name
-from docmind_lab.statistics.shares import runs_needed_for_share, share_interval
+from docmind_lab.statistics.shares import is_share_below, runs_needed_for_share, share_interval
 from docmind_lab.tables.conditions import varying, with_arms
 from docmind_lab.tables.traces.trace_tables import Traces
 from docmind_lab.tables.traces.traced_studies import traces_of_study
@@ -212,15 +212,16 @@ def _decision(
     step = reached[-1] if reached else steps[0]
     at_step = group[group["decision_timeout_s"] == step["decision_timeout_s"]]
     endings = endings_of(at_step)
-    reachable = share_interval(len(at_step) - endings["never_answered"], len(at_step), confidence)
+    may_answer = len(at_step) - endings["never_answered"]
+    reachable = share_interval(may_answer, len(at_step), confidence)
     missing = 0.0 if reached else step["runs_to_settle"] if step["share"] > target else math.nan
     if reached:
         verdict = "reached"
     elif is_past:
         verdict = "past its budget"
-    elif endings["never_answered"] and reachable.high < target:
+    elif endings["never_answered"] and is_share_below(may_answer, len(at_step), target, confidence):
         verdict = "out of reach"
-    elif step["high"] < target:
+    elif is_share_below(step["answered_in_time"], step["runs"], target, confidence):
         verdict = "not known" if is_replay(group) else "below"
     else:
         verdict = "not shown" if math.isnan(missing) else "too few runs"
@@ -248,8 +249,11 @@ def runs_to_settle(share: float, runs: int, target: float, confidence: float = 0
     if share == target:
         return math.nan
     z = float(stats.norm.ppf(0.5 + confidence / 2))
-    needed = math.ceil(z * z * target * (1 - target) / (share - target) ** 2 - 1e-9)
-    return float(max(0, needed - runs))
+    needed = max(runs, math.ceil(z * z * target * (1 - target) / (share - target) ** 2 - 1e-9))
+    # So few runs do not show a share below the target, whatever Wilson's bound is: about as many as do.
+    while share < target and not is_share_below(round(share * needed), needed, target, confidence):
+        needed += max(1, needed // 50)
+    return float(needed - runs)
 
 
 def _costs(runs: pd.DataFrame) -> dict[str, Any]:

@@ -135,9 +135,12 @@ def _sentence(row: Any, target: float, fewest: int) -> str:
         more = count_of(int(row["runs_missing"]), "more run")
         hint = f" (with no failure {fewest} are needed)" if row["answered_in_time"] == row["runs"] else ""
         return f"{at}: {more} would show {percent(target)} if the share held{hint}.{ends}"
+    beside = f"it may still be above (up to {percent(row['high'], 1)})"
+    if row["high"] < target:
+        beside = "so few do not show either that it is below"
     return (
-        f"{at}: no number of runs shows {percent(target)} at a share of {percent(row['share'], 1)}; it may still be "
-        f"above (up to {percent(row['high'], 1)}). Try a longer decision timeout. {_beyond(row)}{rest}"
+        f"{at}: no number of runs shows {percent(target)} at a share of {percent(row['share'], 1)}; {beside}. Try a "
+        f"longer decision timeout. {_beyond(row)}{rest}"
     )
 
 
@@ -181,7 +184,7 @@ def shorter_in_words(steps: Sequence[Mapping[str, Any]], target: float, is_lower
 def _why_rejected(step: Mapping[str, Any], target: float, is_lower_bound: bool) -> str:
     if is_lower_bound:
         return "a lower bound"
-    if step["high"] < target:
+    if step["share"] < target and not step["runs_to_settle"]:
         return f"really below {percent(target)}"
     if step["low"] >= target:
         return "not tested after the longer one that failed"

@@ -1,6 +1,7 @@
 """Intervals for shares of runs, and differences of shares between two arms.
 
 share_interval(38, 40)               0.95 [0.83, 0.99]
+is_share_below(1, 2, 0.95)           False: one failure in two runs does not show that fewer than 95 % succeed
 runs_needed_for_share(0.95)          73: with fewer, even 73 of 73 would not show that the share is at least 0.95
 paired_share_difference(a, b)        a, b: True or False for each seed, in one order
 """
@@ -44,6 +45,16 @@ def wilson_bounds(share: ArrayLike, runs: ArrayLike, quantile: float) -> tuple[F
     half = quantile * np.sqrt(p * (1 - p) / n + quantile**2 / (4 * n * n))
     low, high = ((centre + side * half) / (1 + quantile**2 / n) for side in (-1, 1))
     return np.maximum(0.0, low), np.minimum(1.0, high)
+
+
+def is_share_below(successes: int, runs: int, limit: float, confidence: float = 0.95) -> bool:
+    """Return whether so few successes show that the share is below a limit; wrong in one of forty cases at most.
+
+    Both Wilson's upper bound and the exact binomial test of one side have to say so: of one to three runs the bound
+    alone would be wrong in up to 14 % of cases.
+    """
+    exact = stats.binomtest(successes, runs, limit, "less").pvalue
+    return share_interval(successes, runs, confidence).high < limit and exact <= (1 - confidence) / 2
 
 
 def runs_needed_for_share(target: float, confidence: float = 0.95) -> int:

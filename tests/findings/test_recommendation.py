@@ -88,6 +88,7 @@ RUNS: Mapping[str, Callable[[], pd.DataFrame]] = {
     "72 without a failure": lambda: sweep((10.0, 72, 72)),
     "the first failure ends the search": lambda: sweep((10.0, 80, 80), (20.0, 70, 80), (30.0, 80, 80)),
     "surely below": lambda: sweep((10.0, 40, 80)),
+    "so few runs that they do not show a share below": lambda: sweep((10.0, 2, 3), (20.0, 1, 1), (30.0, 0, 1)),
     "not shown": lambda: sweep((10.0, 19, 20)),
     "open at several timeouts": lambda: sweep((10.0, 80, 80), (20.0, 60, 80), (40.0, 79, 80), (80.0, 80, 80)),
     "below in a replay, where it is a lower bound": lambda: sweep((10.0, 40, 80), latency_profile="recorded"),

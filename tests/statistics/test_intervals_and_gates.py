@@ -11,6 +11,7 @@ from docmind_lab.statistics.differences import holm, tarone
 from docmind_lab.statistics.interval import Interval, difference_of
 from docmind_lab.statistics.sample_size import TooFewRuns, gated_quantile, runs_needed
 from docmind_lab.statistics.shares import (
+    is_share_below,
     paired_share_difference,
     runs_needed_for_share,
     share_difference,
@@ -39,6 +40,14 @@ def test_the_target_of_95_percent_needs_73_runs_and_not_one_less():
         needed = runs_needed_for_share(target)
         lows = [share_interval(runs, runs).low for runs in (needed, needed - 1)]
         assert lows[0] >= target > lows[1]
+
+
+@pytest.mark.parametrize("limit", [0.5, 0.9, 0.95, 0.99])
+def test_a_share_at_the_limit_is_called_below_it_in_one_of_forty_cases_at_most(limit):
+    for runs in (1, 2, 3, 4, 10, 40):
+        chances = stats.binom.pmf(range(runs + 1), runs, limit)
+        wrong = sum(chance for hits, chance in enumerate(chances) if is_share_below(hits, runs, limit))
+        assert wrong <= 0.025
 
 
 def test_a_difference_of_independent_shares_is_newcombes():
