@@ -5,6 +5,7 @@ Pages of a Parquet file have checksums, so a file that changed on its way is not
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -110,20 +111,32 @@ def blank_row(columns: Sequence[Column]) -> dict[str, Any]:
 
 
 def _typed_columns(columns: Sequence[Column], frame: pd.DataFrame) -> pd.DataFrame:
-    return pd.DataFrame({column.name: _typed_column(frame[column.name], column) for column in columns})
+    typed = {column.name: _typed_column(frame[column.name], column).array for column in columns}
+    return pd.DataFrame(typed, index=frame.index)
 
 
 def _typed_column(values: pd.Series[Any], column: Column) -> pd.Series[Any]:
     if column.kind == "level" and isinstance(values.dtype, pd.CategoricalDtype):
+        if column.levels == tuple(values.cat.categories) and not values.cat.ordered:
+            return values
         # As files hold them. Only the few levels are looked at, and the rows take over their numbers.
         used = values.cat.remove_unused_categories()
         named = used.cat.rename_categories([str(level) for level in used.cat.categories]).cat.as_unordered()
         return named.cat.set_categories(list(column.levels) or sorted(named.cat.categories))
     if column.kind == "level":
-        text = values.astype("str")
-        levels = list(column.levels) or sorted(text.dropna().unique())
-        return pd.Series(pd.Categorical(text, categories=levels), index=values.index)
-    return values.astype(DTYPES[column.kind])  # type: ignore[call-overload,no-any-return]
+        text = values if values.dtype == _TYPES["text"] else values.astype(_TYPES["text"])
+        return text.astype(_categories(column.levels or tuple(sorted(text.dropna().unique()))))
+    dtype = _TYPES[column.kind]
+    return values if values.dtype == dtype else values.astype(dtype)
+
+
+# Looked up once: a table has up to 55 columns, and pandas takes long to find a dtype by its name.
+_TYPES: Final[Mapping[str, Any]] = {kind: pd.api.types.pandas_dtype(name) for kind, name in DTYPES.items()}
+
+
+@functools.lru_cache(maxsize=128)
+def _categories(levels: tuple[str, ...]) -> pd.CategoricalDtype:
+    return pd.CategoricalDtype(list(levels))
 
 
 def positive_part(value: float) -> float:
