@@ -32,6 +32,9 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 # No test has a display.
 os.environ["MPLBACKEND"] = "Agg"
 
+# Grammars of addresses: jsonschema takes two seconds to build them where it finds them, for formats that no test has.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+
 # Two shared cores pause for longer than Hypothesis allows one example, which says nothing about the code. A clock
 # that is moved by hand carries nothing over from one example to the next that a deadline could see.
 settings.register_profile(
