@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
@@ -21,7 +18,7 @@ from langgraph.store.base import BaseStore
 
 from docmind_lab.alternatives import Alternative, StopFlag
 from docmind_lab.alternatives.alternative_texts import parse_alternatives, with_policies
-from docmind_lab.alternatives.base import Inputs, Outcome, Runnable
+from docmind_lab.alternatives.base import Inputs, Outcome
 from docmind_lab.alternatives.enforcement.result import Result
 from docmind_lab.alternatives.fence import Fence, fenced
 from docmind_lab.core.deadlines import Deadline
@@ -36,7 +33,6 @@ from docmind_lab.services.server import ServiceAddresses, ServiceOptions, Servic
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import Library, handbook
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.systems.docmind.coordinator.response import (
     THREAD_BUSY,
     AgentResponse,
@@ -102,18 +98,12 @@ class MultiAgentCoordinator(ShownAsCode):
             self.system = DocmindSystem(Surroundings(addresses, self.settings, corpus=searched))
             self._open.callback(self.system.close)
             self._open.push(opening.pop_all())
-        self._checkpointer = checkpointer if checkpointer is not None else InMemorySaver()
-        self._store = store
-        self._graph = self.system.compiled(self._checkpointer, store)
+        self._graph = self.system.compiled(InMemorySaver() if checkpointer is None else checkpointer, store)
 
     def __repr__(self) -> str:
         limit_s = self.settings.agents.decision_timeout
         model = "a live model" if self.settings.llm.base_url else "a simulated model"
         return f"MultiAgentCoordinator: {self.alternative.name}, {limit_s:g} s for each question, {model}"
-
-    @functools.cached_property
-    def _streaming_graph(self) -> Runnable:
-        return self.system.compiled(self._checkpointer, self._store, streaming=True)
 
     # ---- questions
 
@@ -136,18 +126,6 @@ class MultiAgentCoordinator(ShownAsCode):
         """
         self._require_open()
         return self._answer(query, thread_id, user_id, context)
-
-    def stream(
-        self, query: str, *, thread_id: str = "default", user_id: str = "local", context: Any = None
-    ) -> AnswerStream:
-        """Answer in chunks of text as the synthesis model writes it; `.response` has the whole at the end.
-
-        The parameters are those of `process_query`, and so are the errors.
-        """
-        self._require_open()
-        _require_question(query)
-        _ = self._streaming_graph  # made before any budget starts
-        return AnswerStream(lambda write: self._answer(query, thread_id, user_id, context, write))
 
     def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
         """Resume from the thread's latest checkpoint, with a fresh deadline: the old one is no longer valid.
@@ -173,30 +151,23 @@ class MultiAgentCoordinator(ShownAsCode):
         thread_id: str,
         user_id: str,
         context: Any,
-        write: Write | None = None,
         question: str = "",
     ) -> AgentResponse:
         deadline = Deadline.after(self.settings.agents.decision_timeout)
         question = question if query is None else _require_question(query)
         number = next(self._numbers)
         recorder = Recorder(f"query-{number}", number, deadline)
-        tokens = None if write is None else WrittenTokens(write)
         tracing = tracing_where_admitted(self.settings)
         key = thread_key(thread_id, user_id)
         with self._threads.turn(key, deadline) as fence:
             if fence is None:
                 outcome, fallback = Outcome("timed_out", stop_reason=THREAD_BUSY), None
             else:
-                graph = self._graph if tokens is None else self._streaming_graph
-                callbacks: Sequence[BaseCallbackHandler] = () if tokens is None else (tokens,)
-                runnable = self.system.for_run(graph, recorder, key, context=context, callbacks=callbacks)
+                runnable = self.system.for_run(self._graph, recorder, key, context=context)
                 inputs: Inputs = None if query is None else {"messages": [HumanMessage(query)]}
                 with recording(recorder), tracing:
                     outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
                 fallback = self._fallback(question, outcome, deadline, recorder)
-        if tokens is not None and outcome.outcome in ("partial", "timed_out") and tokens.text:
-            # The sentence under way when the budget ended: the caller has seen it, so it is part of the answer.
-            outcome = dataclasses.replace(outcome, outcome="partial", answer=tokens.text)
         response = self._response(outcome, fallback, thread_id, recorder)
         _log.info(
             "query ended: %s%s after %.3f s of %g s, %d documents",
