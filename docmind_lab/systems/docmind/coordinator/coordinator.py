@@ -6,7 +6,7 @@ import contextlib
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
@@ -19,7 +19,6 @@ from langgraph.store.base import BaseStore
 from docmind_lab.alternatives import Alternative, StopFlag
 from docmind_lab.alternatives.alternative_texts import parse_alternatives, with_policies
 from docmind_lab.alternatives.base import Inputs, Outcome
-from docmind_lab.alternatives.enforcement.result import Result
 from docmind_lab.alternatives.fence import Fence, fenced
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
@@ -42,7 +41,6 @@ from docmind_lab.systems.docmind.coordinator.response import (
     extractive_fallback,
     fallback_content,
     metrics_of,
-    result_of,
     stop_metadata,
 )
 from docmind_lab.systems.docmind.docmind_system import DocmindSystem
@@ -66,8 +64,6 @@ class MultiAgentCoordinator(ShownAsCode):
         store: LangGraph's.
         corpus: What is searched; the handbook when left out.
         services: Options of the simulated services, with latencies "fast" when left out.
-        on_result: Called with the result of each question, as that of `enforce` is, in the thread of its caller:
-            `CallTelemetry("docmind")` records a span and metrics. What it raises is a warning in the log.
 
     Raises:
         ConfigurationError: Settings and alternative contradict each other.
@@ -83,12 +79,10 @@ class MultiAgentCoordinator(ShownAsCode):
         store: BaseStore | None = None,
         corpus: Library | None = None,
         services: ServiceOptions | None = None,
-        on_result: Callable[[Result[Any]], object] | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.alternative = chosen_alternative(alternative, self.settings)
         searched = corpus or handbook()
-        self._on_result = on_result
         self._threads = ConversationThreads()
         self._numbers = itertools.count(1)
         self._open = contextlib.ExitStack()
@@ -177,17 +171,7 @@ class MultiAgentCoordinator(ShownAsCode):
             deadline.limit_s,
             len(response.sources),
         )
-        self._report(outcome, recorder)
         return response
-
-    def _report(self, outcome: Outcome, recorder: Recorder) -> None:
-        if self._on_result is None:
-            return
-        try:
-            self._on_result(result_of(outcome, self.alternative, recorder))
-        except Exception as error:  # noqa: BLE001 - whatever it does, the caller has its answer
-            # Its type only: a message may hold an address with a password.
-            _log.warning("on_result failed (%s)", type(error).__name__)
 
     def _fallback(self, question: str, outcome: Outcome, deadline: Deadline, recorder: Recorder) -> Fallback | None:
         failed = outcome.outcome == "failed" or outcome.stop_reason == "step_limit"
