@@ -115,8 +115,7 @@ async def enforce(graph: CompiledStateGraph[Notes, None, Notes, Notes]) -> list[
 def ask(question: str) -> tuple[str, bool]:
     with dl.MultiAgentCoordinator(dl.Settings(agents={"decision_timeout": 5}), alternative="E") as coordinator:
         response: dl.AgentResponse = coordinator.process_query(question, thread_id="t", context={"router_engine": None})
-        resumed: dl.AgentResponse = coordinator.resume(thread_id="t")
-        return response.content + resumed.content, response.fallback_used or response.timed_out
+        return response.content, response.fallback_used or response.timed_out
 
 
 def scale(settings: dl.Settings) -> tuple[dl.LatencyProfile, float]:

@@ -1,6 +1,6 @@
 """DocMind's coordinator: one question in, one response out, within its budget (ADR-011, ADR-056).
 
-coordinator.py    MultiAgentCoordinator: process_query, resume; threads of conversations
+coordinator.py    MultiAgentCoordinator: process_query; threads of conversations
 response.py       AgentResponse: from an outcome, or from documents when the agents failed
 """
 

@@ -11,14 +11,13 @@ from typing import Any, Self
 from weakref import WeakValueDictionary
 
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 
 from docmind_lab.alternatives import Alternative, StopFlag
 from docmind_lab.alternatives.alternative_texts import parse_alternatives, with_policies
-from docmind_lab.alternatives.base import Inputs, Outcome
+from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.fence import Fence, fenced
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
@@ -53,7 +52,7 @@ class MultiAgentCoordinator(ShownAsCode):
     """Answers questions with the five roles, each within `settings.agents.decision_timeout` seconds.
 
     Methods take a conversation's `thread_id` and the `user_id` that it belongs to; equal thread ids of two users are
-    two conversations.
+    two conversations. The checkpointer has them under "user_id/thread_id".
 
     Args:
         settings: Endpoints of a model and a vector store; for what they do not name, simulated services are started,
@@ -119,36 +118,8 @@ class MultiAgentCoordinator(ShownAsCode):
             ConfigurationError: The question is empty, or the coordinator is closed. A timeout raises nothing.
         """
         self._require_open()
-        return self._answer(query, thread_id, user_id, context)
-
-    def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
-        """Resume from the thread's latest checkpoint, with a fresh deadline: the old one is no longer valid.
-
-        Args:
-            thread_id: The conversation.
-            user_id: Whom it belongs to.
-            context: Runtime context of the graph, such as {"router_engine": engine}.
-
-        Raises:
-            ConfigurationError: Nothing is left to do on the thread, or the coordinator is closed.
-        """
-        self._require_open()
-        state = self._graph.get_state(thread_config(thread_id, user_id))
-        if not state.next:
-            raise ConfigurationError(f"thread {thread_id!r} has nothing to go on with; ask it a question")
-        questions = [message.text for message in state.values.get("messages", ()) if isinstance(message, HumanMessage)]
-        return self._answer(None, thread_id, user_id, context, question=questions[-1] if questions else "")
-
-    def _answer(
-        self,
-        query: str | None,
-        thread_id: str,
-        user_id: str,
-        context: Any,
-        question: str = "",
-    ) -> AgentResponse:
         deadline = Deadline.after(self.settings.agents.decision_timeout)
-        question = question if query is None else _require_question(query)
+        question = _require_question(query)
         number = next(self._numbers)
         recorder = Recorder(f"query-{number}", number, deadline)
         tracing = tracing_where_admitted(self.settings)
@@ -158,7 +129,7 @@ class MultiAgentCoordinator(ShownAsCode):
                 outcome, fallback = Outcome("timed_out", stop_reason=THREAD_BUSY), None
             else:
                 runnable = self.system.for_run(self._graph, recorder, key, context=context)
-                inputs: Inputs = None if query is None else {"messages": [HumanMessage(query)]}
+                inputs = {"messages": [HumanMessage(question)]}
                 with recording(recorder), tracing:
                     outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
                 fallback = self._fallback(question, outcome, deadline, recorder)
@@ -205,17 +176,6 @@ class MultiAgentCoordinator(ShownAsCode):
             agent_decisions=decisions_of(outcome.state),
             fallback_used=fallback is not None,
         )
-
-    # ---- checkpoints
-
-    def get_state_values(self, *, thread_id: str = "default", user_id: str = "local") -> dict[str, Any]:
-        """Return the state in the thread's latest checkpoint, which has no deadline; empty if there is none.
-
-        Args:
-            thread_id: The conversation.
-            user_id: Whom it belongs to.
-        """
-        return dict(self._graph.get_state(thread_config(thread_id, user_id)).values)
 
     # ---- end
 
@@ -314,8 +274,3 @@ def thread_key(thread_id: str, user_id: str) -> str:
     # The first slash ends the user: ("alice", "team/x") is not ("alice/team", "x").
     user = user_id.replace("%", "%25").replace("/", "%2F")
     return f"{user}/{thread_id}"
-
-
-def thread_config(thread_id: str, user_id: str) -> RunnableConfig:
-    """Return the configuration by which a graph finds a user's conversation."""
-    return {"configurable": {"thread_id": thread_key(thread_id, user_id)}}
