@@ -21,8 +21,8 @@ OFTEN = ("choices", "timeouts", "falls", "rare costs", *(kind for kind in KINDS 
 @pytest.mark.parametrize("kind", often(KINDS, *OFTEN))
 def test_following_the_advice_gives_what_it_promised(kind: str) -> None:
     """The small form: few repetitions, which a badly wrong claim does not survive."""
-    found = Calibration.over(12, KINDS[kind]())
-    assert found.given + found.silent == 12
+    found = Calibration.over(6, KINDS[kind]())
+    assert found.given + found.silent == 6
     assert found.is_within_claim, found.row()
 
 

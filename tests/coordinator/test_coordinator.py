@@ -152,6 +152,7 @@ def test_with_propagation_off_the_default_is_a_look_between_steps_and_no_call_ha
     assert made.process_query(QUESTION).metadata["outcome"] == "answered"
 
 
+@pytest.mark.full
 def test_without_endpoints_the_simulated_services_are_started_and_stopped_again() -> None:
     with MultiAgentCoordinator() as made:
         response = made.process_query(QUESTION)
