@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from advice_trials import HEADER, KINDS, Calibration, drawn, means_of, pool, rare_costs, truly_worse_by
-from often import often
 
 import docmind_lab as dl
 from docmind_lab.findings.choice import choose
@@ -18,7 +17,7 @@ DOCS = Path(__file__).parents[2] / "docs" / "studies.md"
 OFTEN = ("choices", "timeouts", "falls", "rare costs", *(kind for kind in KINDS if kind.startswith("what-if")))
 
 
-@pytest.mark.parametrize("kind", often(KINDS, *OFTEN))
+@pytest.mark.parametrize("kind", OFTEN)
 def test_following_the_advice_gives_what_it_promised(kind: str) -> None:
     """The small form: few repetitions, which a badly wrong claim does not survive."""
     found = Calibration.over(6, KINDS[kind]())
