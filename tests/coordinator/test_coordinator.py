@@ -84,7 +84,7 @@ def test_the_budget_starts_before_set_up(coordinator: Made, monkeypatch: pytest.
     assert response.optimization_metrics["llm_calls"] == 0
 
 
-def test_a_conversation_goes_on_in_its_thread_and_each_answer_is_of_its_own_question(coordinator: Made) -> None:
+def test_a_conversation_goes_on_in_its_thread_and_is_its_users_alone(coordinator: Made) -> None:
     made = coordinator()
     first = made.process_query(QUESTION, thread_id="t")
     second = made.process_query("What is done when an injected engine fails?", thread_id="t")
@@ -92,12 +92,6 @@ def test_a_conversation_goes_on_in_its_thread_and_each_answer_is_of_its_own_ques
     assert "engine" in second.content
     said = [m.text for m in messages_of(made) if m.type == "human"]
     assert said == [QUESTION, "What is done when an injected engine fails?"]
-
-
-def test_users_do_not_share_a_thread_of_the_same_name(coordinator: Made) -> None:
-    made = coordinator()
-    made.process_query(QUESTION, thread_id="t", user_id="ada")
-    assert messages_of(made, "ada")
     assert messages_of(made, "grace") == []
 
 
