@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 
 import pandas as pd
 
-from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult, SqliteStore
+from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult, PendingCalls
 from docmind_lab.systems.peers.correlator import Correlator, TooLate
 from docmind_lab.virtual_time import VirtualClock
 
@@ -47,7 +47,7 @@ class RaceRun:
 
 
 class _Race:
-    def __init__(self, store: SqliteStore, news: tuple[str, ...]) -> None:
+    def __init__(self, store: PendingCalls, news: tuple[str, ...]) -> None:
         self.correlator = Correlator(store)
         self.order: list[str] = []
         self.outcomes: list[str] = []
@@ -115,7 +115,7 @@ def _entry(name: str, number: int) -> CorrelationEntry:
     )
 
 
-def race(schedule: int, news: tuple[str, ...] = NEWS, store: Callable[[], SqliteStore] = SqliteStore) -> RaceRun:
+def race(schedule: int, news: tuple[str, ...] = NEWS, store: Callable[[], PendingCalls] = PendingCalls) -> RaceRun:
     """What became of the call under one schedule. store: makes the store that is put to the test."""
     raced: list[_Race] = []
 
@@ -127,7 +127,6 @@ def race(schedule: int, news: tuple[str, ...] = NEWS, store: Callable[[], Sqlite
     VirtualClock(seed=schedule, horizon_s=_HORIZON_S).run(run)
     (found,) = raced
     left = len(found.correlator.store.pending())
-    found.correlator.store.close()
     return RaceRun(
         schedule=schedule,
         order=tuple(found.order),
@@ -141,7 +140,7 @@ def race(schedule: int, news: tuple[str, ...] = NEWS, store: Callable[[], Sqlite
 
 
 def explored(
-    schedules: Iterable[int], news: tuple[str, ...] = NEWS, store: Callable[[], SqliteStore] = SqliteStore
+    schedules: Iterable[int], news: tuple[str, ...] = NEWS, store: Callable[[], PendingCalls] = PendingCalls
 ) -> pd.DataFrame:
     """One row per schedule, columns as the fields of `RaceRun`; order and outcomes as words joined by a blank."""
     rows = [asdict(race(schedule, news, store)) for schedule in schedules]

@@ -28,7 +28,7 @@ def settings_for(live: ServiceAddresses) -> Settings:
 def test_compare_on_live_endpoints_measures_the_client_and_leaves_out_what_only_a_servers_log_can_tell(
     live: ServiceAddresses,
 ) -> None:
-    study = dl.compare(decision_timeout_s=20.0, alternatives="A,C", world=dl.Live(settings=settings_for(live)), runs=1)
+    study = dl.compare(decision_timeout_s=20.0, alternatives="A", world=dl.Live(settings=settings_for(live)), runs=1)
     assert set(study.runs["outcome"]) == {"answered"}
     assert set(study.calls["seen_from"]) == {"client"}
     for column in ("calls_after_deadline", "busy_after_deadline_s", "tokens_after_deadline"):
@@ -65,18 +65,19 @@ def test_a_redirect_off_loopback_is_refused_and_the_answer_is_extracted_instead(
     assert response.fallback_used
 
 
-def test_a_vector_store_that_redirects_is_not_followed_anywhere(redirecting: str) -> None:
+def test_a_vector_store_that_redirects_is_not_followed_and_a_dead_one_is_named_with_the_remedy(
+    redirecting: str, live: ServiceAddresses
+) -> None:
+    model = {"base_url": live.openai_base_url}
     with pytest.raises(ServiceError, match=rf"vector store at {redirecting} answered HTTP 307"):
-        MultiAgentCoordinator(Settings(database={"qdrant_url": redirecting}))
-
-
-def test_a_dead_vector_store_is_named_with_the_remedy() -> None:
+        MultiAgentCoordinator(Settings(llm=model, database={"qdrant_url": redirecting}))
     with pytest.raises(ServiceError, match=r"vector store at http://127\.0\.0\.1:9 .*DOCMIND_DATABASE__QDRANT_URL"):
-        MultiAgentCoordinator(Settings(database={"qdrant_url": "http://127.0.0.1:9"}))
+        MultiAgentCoordinator(Settings(llm=model, database={"qdrant_url": "http://127.0.0.1:9"}))
 
 
-def test_a_dead_model_endpoint_costs_the_agents_and_not_the_documents() -> None:
-    with MultiAgentCoordinator(Settings(llm={"base_url": "http://127.0.0.1:9/v1"})) as coordinator:
+def test_a_dead_model_endpoint_costs_the_agents_and_not_the_documents(live: ServiceAddresses) -> None:
+    settings = Settings(llm={"base_url": "http://127.0.0.1:9/v1"}, database={"qdrant_url": live.qdrant_url})
+    with MultiAgentCoordinator(settings) as coordinator:
         response = coordinator.process_query(QUESTION)
     assert response.fallback_used
     assert response.metadata["error_type"]

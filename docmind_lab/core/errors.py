@@ -14,7 +14,6 @@ DocmindLabError
 │       └── CostSpent                      the budget of cost
 ├── GraphError (also ValueError)           a graph that cannot be built or run as asked
 ├── ServiceError                           a simulated or real service did not start, answer or keep its word
-│   └── StoreError                         a store of pending calls that fails, or has lost an entry
 ├── SimulationError                        a run in virtual time that cannot begin or go on
 │   ├── SimulatedDeadlock                  every thread of it waits, and nothing will ever wake one
 │   ├── SimulationStalled                  one of its threads waits for, or computes in, real time for too long
@@ -133,10 +132,6 @@ class GraphError(DocmindLabError, ValueError):
 
 class ServiceError(DocmindLabError):
     """A service failed to start, to answer, or to do what its protocol promises."""
-
-
-class StoreError(ServiceError):
-    """The store of pending calls failed, did not answer in time, or lost an entry."""
 
 
 class SimulationError(DocmindLabError):

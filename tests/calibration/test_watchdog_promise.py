@@ -6,18 +6,16 @@ from pathlib import Path
 
 import pytest
 from advice_trials import HEADER, Calibration
-from often import often
 from watchdog_trials import KINDS
 
 DOCS = Path(__file__).parents[2] / "docs" / "limits.md"
 
 
-@pytest.mark.parametrize("kind", often(KINDS, "shared", "cut", "coding"))
+@pytest.mark.parametrize("kind", ["shared", "cut", "coding"])
 def test_limits_keep_their_promise_on_other_calls(kind: str) -> None:
     """The small form: few repetitions, which limits that are too tight do not survive."""
-    result = Calibration.over(10, KINDS[kind]())
-    # Six slow runs of 300 are too few to say: mostly it gives no limit there.
-    assert result.silent > result.given if kind == "bad runs" else result.given > 0
+    result = Calibration.over(5, KINDS[kind]())
+    assert result.given > 0
     assert result.is_within_claim, result.row()
 
 

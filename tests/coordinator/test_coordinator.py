@@ -7,6 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from langchain_core.messages import AnyMessage
+from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.memory import InMemorySaver
 from often import often
 
@@ -14,7 +16,6 @@ from docmind_lab.alternatives import ALTERNATIVES, StopFlag
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
-from docmind_lab.systems.docmind.coordinator.coordinator import thread_config
 
 pytestmark = pytest.mark.wall
 
@@ -22,6 +23,16 @@ QUESTION = "What does a hard timeout leave running?"
 Made = Callable[..., MultiAgentCoordinator]
 # Far above the milliseconds of an alternative that holds on a busy machine, far below the seconds of one that does not.
 HELD_S = 0.5
+
+
+def conversation_of(user_id: str = "local") -> RunnableConfig:
+    """Where a checkpointer has the conversation "t" of a user."""
+    return {"configurable": {"thread_id": f"{user_id}/t"}}
+
+
+def messages_of(made: MultiAgentCoordinator, user_id: str = "local") -> list[AnyMessage]:
+    messages: list[AnyMessage] = made._graph.get_state(conversation_of(user_id)).values.get("messages", [])
+    return messages
 
 
 @pytest.mark.parametrize("alternative", often(ALTERNATIVES, "cooperative", "native"))
@@ -73,21 +84,15 @@ def test_the_budget_starts_before_set_up(coordinator: Made, monkeypatch: pytest.
     assert response.optimization_metrics["llm_calls"] == 0
 
 
-def test_a_conversation_goes_on_in_its_thread_and_each_answer_is_of_its_own_question(coordinator: Made) -> None:
+def test_a_conversation_goes_on_in_its_thread_and_is_its_users_alone(coordinator: Made) -> None:
     made = coordinator()
     first = made.process_query(QUESTION, thread_id="t")
     second = made.process_query("What is done when an injected engine fails?", thread_id="t")
     assert first.content != second.content
     assert "engine" in second.content
-    said = [m.text for m in made.get_state_values(thread_id="t")["messages"] if m.type == "human"]
+    said = [m.text for m in messages_of(made) if m.type == "human"]
     assert said == [QUESTION, "What is done when an injected engine fails?"]
-
-
-def test_users_do_not_share_a_thread_of_the_same_name(coordinator: Made) -> None:
-    made = coordinator()
-    made.process_query(QUESTION, thread_id="t", user_id="ada")
-    assert made.get_state_values(thread_id="t", user_id="ada")
-    assert made.get_state_values(thread_id="t", user_id="grace") == {}
+    assert messages_of(made, "grace") == []
 
 
 def test_the_fence_keeps_an_abandoned_run_out_of_the_next_question(coordinator: Made) -> None:
@@ -96,12 +101,12 @@ def test_the_fence_keeps_an_abandoned_run_out_of_the_next_question(coordinator: 
     abandoning = coordinator(timeout_s=0.15, alternative="B", checkpointer=saver)
     first = abandoning.process_query(QUESTION, thread_id="t")
     assert first.timed_out
-    conversation = thread_config("t", "local")
+    conversation = conversation_of()
     before = {each.config["configurable"]["checkpoint_id"] for each in saver.list(conversation)}
     answering = coordinator(checkpointer=saver)
     second = answering.process_query("What is done when an injected engine fails?", thread_id="t")
     assert "engine" in second.content
-    messages = answering.get_state_values(thread_id="t")["messages"]
+    messages = messages_of(answering)
     after_second = messages[[m.text for m in messages].index("What is done when an injected engine fails?") :]
     assert not any("hard timeout" in m.text for m in after_second if m.type == "ai")
     added = [each for each in saver.list(conversation) if each.config["configurable"]["checkpoint_id"] not in before]
@@ -121,28 +126,11 @@ def test_a_second_question_on_a_busy_thread_waits_within_its_own_budget(coordina
     assert response.metadata["overrun_s"] < HELD_S
 
 
-def test_a_resumed_run_gets_a_fresh_deadline(coordinator: Made) -> None:
-    """D stops between two steps, with agents waiting to be started; going on a minute later must not count it."""
-    saver = InMemorySaver()
-    stopped = coordinator(timeout_s=0.15, alternative=StopFlag(), checkpointer=saver)
-    assert stopped.process_query(QUESTION, thread_id="t").metadata["cancel_reason"] == "stop_flag"
-    resumed = coordinator(checkpointer=saver).resume(thread_id="t")
-    assert resumed.metadata["outcome"] == "answered"
-    assert "hard timeout" in resumed.content
-
-
-def test_a_thread_with_nothing_to_go_on_with_is_named(coordinator: Made) -> None:
-    with pytest.raises(ConfigurationError, match="thread 'new' has nothing to go on with"):
-        coordinator().resume(thread_id="new")
-
-
 @pytest.mark.parametrize("query", ["", "  \n"])
 def test_an_empty_question_is_refused_by_name(query: str, coordinator: Made) -> None:
     made = coordinator()
     with pytest.raises(ConfigurationError, match="query must be a question"):
         made.process_query(query)
-    with pytest.raises(ConfigurationError, match="query must be a question"):
-        made.stream(query)
 
 
 def test_a_propagating_alternative_with_propagation_off_is_refused() -> None:
@@ -158,6 +146,7 @@ def test_with_propagation_off_the_default_is_a_look_between_steps_and_no_call_ha
     assert made.process_query(QUESTION).metadata["outcome"] == "answered"
 
 
+@pytest.mark.full
 def test_without_endpoints_the_simulated_services_are_started_and_stopped_again() -> None:
     with MultiAgentCoordinator() as made:
         response = made.process_query(QUESTION)
@@ -177,8 +166,5 @@ def _connect(url: str) -> None:
 def test_after_its_end_a_coordinator_says_that_it_is_closed(coordinator: Made) -> None:
     closed = coordinator()
     closed.close()
-    for ask in (closed.process_query, closed.stream):
-        with pytest.raises(ConfigurationError, match="this coordinator is closed; make a new"):
-            ask(QUESTION)
-    with pytest.raises(ConfigurationError, match="this coordinator is closed"):
-        closed.resume()
+    with pytest.raises(ConfigurationError, match="this coordinator is closed; make a new"):
+        closed.process_query(QUESTION)

@@ -346,14 +346,12 @@ def test_under_a_budget_the_real_client_sends_each_attempt_once(call: Call, cloc
     assert sent[1].extensions["timeout"]["read"] == pytest.approx(5.0 - clock.slept[0])
 
 
-def of_a_role() -> Callable[[Any], Any]:
-    """What a role's model calls make of a model; the last copy is used again."""
-    return ModelCalls("synthesis")._without_client_retries
-
-
-def test_without_client_retries_keeps_the_connections_and_the_model():
+def test_without_client_retries_keeps_the_connections_the_model_and_what_is_bound_to_it():
     model = client(temperature=0.5)
-    copy = of_a_role()(model)
+    bound = model.bind(stop="x").with_config(tags=["t"])
+    without_retries = ModelCalls("synthesis")._without_client_retries(bound)
+    assert (without_retries.kwargs, without_retries.config["tags"]) == ({"stop": "x"}, ["t"])
+    copy = without_retries.bound
     assert (copy.max_retries, copy.root_client.max_retries, copy.root_async_client.max_retries) == (0, 0, 0)
     assert (model.max_retries, model.root_client.max_retries) == (2, 2)
     assert copy.root_client._client is model.root_client._client
@@ -363,34 +361,23 @@ def test_without_client_retries_keeps_the_connections_and_the_model():
     assert (copy.model_name, copy.temperature) == ("m", 0.5)
 
 
-def test_what_is_bound_to_a_model_stays_bound():
-    bound = client().bind(stop="x").with_config(tags=["t"])
-    copy = of_a_role()(bound)
-    assert copy.bound.max_retries == 0
-    assert copy.kwargs == {"stop": "x"}
-    assert copy.config["tags"] == ["t"]
+def test_the_last_copy_is_used_again_but_for_another_model_or_one_that_was_changed():
+    without = ModelCalls("synthesis")._without_client_retries
+    first, second = client(temperature=0.5), ChatOpenAI(model="b", api_key="k")  # type: ignore[arg-type]
+    before = without(first)
+    assert without(first) is before
+    assert [without(model).model_name for model in (second, first)] == ["b", "m"]
+    first.temperature = 1.0
+    assert (without(first).temperature, before.temperature) == (1.0, 0.5)
 
 
 def test_models_are_not_kept():
     model = client()
-    copy, reference = weakref.ref(of_a_role()(model)), weakref.ref(model)
+    copy, reference = weakref.ref(ModelCalls("synthesis")._without_client_retries(model)), weakref.ref(model)
     del model
     gc.collect()
     assert reference() is None
     assert copy() is None, "the copy would keep the model's connections"
-
-
-def test_a_model_that_was_changed_is_copied_again():
-    without, model = of_a_role(), client(temperature=0.5)
-    before = without(model)
-    model.temperature = 1.0
-    assert without(model).temperature == 1.0
-    assert before.temperature == 0.5
-
-
-def test_models_in_turn_get_each_their_own_copy():
-    without, models = of_a_role(), [ChatOpenAI(model=name, api_key="k") for name in "ab"]  # type: ignore[arg-type]
-    assert [without(model).model_name for model in models * 2] == ["a", "b", "a", "b"]
 
 
 # ---- second budgets: refused before it is sent, retries counted, a reply cut at what is left

@@ -17,9 +17,8 @@ from manual_clock import ManualClock
 from qdrant_client import QdrantClient
 from retrieval_fakes import KEYS, LIBRARY, AsyncClient, call_tool, details, payload_of, runtime
 
-from docmind_lab.core.deadlines import Deadline, PropagationPolicy, current_deadline, policy_scope
+from docmind_lab.core.deadlines import Deadline, current_deadline
 from docmind_lab.core.errors import ConfigurationError, EndpointRefused
-from docmind_lab.core.settings import Settings
 from docmind_lab.network import current_call
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.systems.base.results import RetrievedDocument
@@ -199,15 +198,6 @@ def test_an_aquery_with_nothing_to_await_falls_open(ask, door: str):
     assert payload.get("router_error_type") == (None if door == "sync" else "ServiceError")
 
 
-def test_a_failed_explicit_search_still_says_that_the_router_failed(ask, resources: RetrievalResources):
-    empty = QdrantClient(":memory:")
-    nowhere = replace(resources, client=empty, async_client=AsyncClient(empty))  # type: ignore[arg-type]
-    payload = ask(Router(raising(KeyError("x"))), resources=nowhere)
-    assert (payload["router_error_type"], payload["error_type"]) == ("KeyError", "ValueError")
-    assert payload["router_used"] is False
-    empty.close()
-
-
 # ---- the budget
 
 
@@ -220,14 +210,6 @@ def test_a_router_gets_its_share_of_what_is_left_of_the_deadline(ask, noted: Rec
     assert deadline.at_s == pytest.approx(102.5)
     assert (call.call_id, call.cap_from_deadline) == ("retrieval/router_engine/3.1.1", True)
     assert state == {"handoff_ordinal": 3, "fan_out_index": 1, "deadline_ts": deadline.at_s}
-
-
-def test_under_a_per_read_policy_a_router_gets_a_bound_of_each_read_as_any_call(ask, noted: Recorder):
-    router = Router()
-    with policy_scope(PropagationPolicy(cap="per_read")):
-        ask(router, state={"deadline_ts": 105.0})
-    assert router.deadlines == [None]
-    assert router.calls[0].read_timeout_s == pytest.approx(2.5)
 
 
 def test_without_a_deadline_a_router_is_called_directly_and_nothing_bounds_it(ask, door: str, noted: Recorder):
@@ -379,14 +361,6 @@ def test_a_router_on_this_machine_or_without_an_endpoint_is_used(ask, declared: 
     router = Router()
     vars(router).update(declared)
     assert ask(router)["router_used"] is True
-
-
-def test_an_endpoint_that_the_settings_list_is_admitted(ask, resources: RetrievalResources):
-    security = {"allow_remote_endpoints": True, "endpoint_allowlist": ("models.example",)}
-    router = Router()
-    router.endpoint = "https://models.example/v1"  # type: ignore[attr-defined]
-    listed = replace(resources, router_engine=router, admit=Settings(security=security).admit)
-    assert ask(resources=listed)["router_used"] is True
 
 
 def test_an_attribute_that_raises_keeps_a_router_from_being_used(ask, noted: Recorder):

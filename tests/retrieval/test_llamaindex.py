@@ -12,7 +12,7 @@ from retrieval_fakes import LIBRARY, AsyncClient, call_tool, payload_of, runtime
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network import HttpClients
 from docmind_lab.network.recorder import Recorder, recording
-from docmind_lab.services.server import ServiceProcess
+from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.systems.docmind.retrieval.index import SearchIndex
 from docmind_lab.systems.docmind.retrieval.strategies import search, search_async
 from docmind_lab.systems.docmind.retrieval.tool import RetrievalResources
@@ -121,11 +121,11 @@ def test_one_that_fails_falls_open(client: QdrantClient, index: SearchIndex, doo
 
 @pytest.mark.wall
 @pytest.mark.parametrize("door", ["sync", "async"])
-def test_its_requests_over_http_are_observed_and_held_to_the_routers_share(services: ServiceProcess, door: str):
+def test_its_requests_over_http_are_observed_and_held_to_the_routers_share(live: ServiceAddresses, door: str):
     http = HttpClients()
-    client = http.qdrant(services.addresses.qdrant_url)
+    client = http.qdrant(live.qdrant_url)
     index = SearchIndex.build(client, replace(LIBRARY, collection=f"llamaindex-{door}"))
-    async_client: AsyncQdrantClient = http.qdrant_async(services.addresses.qdrant_url)
+    async_client: AsyncQdrantClient = http.qdrant_async(live.qdrant_url)
     router = router_over(retriever_of(index, client, "hierarchical", async_client))
     resources = RetrievalResources(index, client, async_client, router_injection=True)
     deadline = Deadline.after(30.0)  # generous: what is looked at is the cap, not the time

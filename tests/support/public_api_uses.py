@@ -114,11 +114,8 @@ async def enforce(graph: CompiledStateGraph[Notes, None, Notes, Notes]) -> list[
 
 def ask(question: str) -> tuple[str, bool]:
     with dl.MultiAgentCoordinator(dl.Settings(agents={"decision_timeout": 5}), alternative="E") as coordinator:
-        response: dl.AgentResponse = coordinator.process_query(question, thread_id="t")
-        stream = coordinator.stream(question, context={"router_engine": None})
-        text = "".join(stream)
-        resumed: dl.AgentResponse = coordinator.resume(thread_id="t")
-        return text + resumed.content, response.fallback_used or stream.response.timed_out
+        response: dl.AgentResponse = coordinator.process_query(question, thread_id="t", context={"router_engine": None})
+        return response.content, response.fallback_used or response.timed_out
 
 
 def scale(settings: dl.Settings) -> tuple[dl.LatencyProfile, float]:

@@ -9,7 +9,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -146,7 +145,6 @@ def run(
     asked: ResearchTask | None = None,
     known: Sequence[str] = ("one", "two"),
     limits: ResearchLimits | None = None,
-    folder: Path | None = None,
     mode: str = "sync",
     cancel_after_s: float | None = None,
     deadline_after_s: float | None = None,
@@ -156,7 +154,7 @@ def run(
     asked = asked or task()
 
     def work() -> Done:
-        ledger = ResearchLedger(limits or ResearchLimits(), folder)
+        ledger = ResearchLedger(limits or ResearchLimits())
         graph = graph_of(model or fake_model(), searching or FakeSearching(two_items), known)
         config = config_of(ledger)
         inputs: dict[str, Any] = {"messages": [HumanMessage("What?", id="question")], "task": asked}

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pandas as pd
@@ -31,9 +31,10 @@ TIMEOUT_S, CALL_ENDS_S, ALL_ENDS_S = 8.0, 8.966, 10.117
 
 @dataclass
 class VirtualRuns:
-    """Runs in virtual time, of the first question or of the one that is named."""
+    """Runs in virtual time, of the first question or of the one that is named. known: what was measured once."""
 
     system: SimulatedSystem
+    known: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     @contextlib.contextmanager
@@ -71,6 +72,13 @@ class VirtualRuns:
         if budget is not None:
             order = replace(order, facts=replace(order.facts, budget=budget))
         return self.system.measure(order, replace(options, **services), node_mode=mode)
+
+    def once(self, measure: Callable[..., Any], *asked: Any, **options: Any) -> Any:
+        """What `measure` or `measure_each` gives; asked for again, it is not measured again."""
+        key = repr((measure.__name__, asked, sorted(options.items())))
+        if key not in self.known:
+            self.known[key] = measure(*asked, **options)
+        return self.known[key]
 
     def measure_each(
         self, alternatives: str, *faults: str, mode: NodeMode = "own", **asked: Any

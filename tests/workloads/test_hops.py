@@ -46,6 +46,8 @@ RUNS = 8
 PROPAGATING = (Cooperative(), AsyncCancellation(propagate=True), Hybrid())
 # Instants are sums of many durations.
 ROUNDING_S = 1e-6
+KNOWN: dict[str, list[MeasuredRun]] = {}
+"""Runs that were measured before; they would be the same again."""
 
 
 def called(value: Any) -> str:
@@ -82,9 +84,12 @@ def runs_of(
     runs: int = RUNS,
     mode: Any = "own",
 ) -> list[MeasuredRun]:
-    options = ServiceOptions(PROFILE, adoption=adoption, behaviour=behaviour)
-    orders = orders_of(alternative, adoption, timeout_s, runs, server_behaviour=behaviour)
-    return [system.measure(order, options, node_mode=mode) for order in orders]
+    key = repr((alternative, adoption, behaviour, timeout_s, runs, mode))
+    if key not in KNOWN:
+        options = ServiceOptions(PROFILE, adoption=adoption, behaviour=behaviour)
+        orders = orders_of(alternative, adoption, timeout_s, runs, server_behaviour=behaviour)
+        KNOWN[key] = [system.measure(order, options, node_mode=mode) for order in orders]
+    return KNOWN[key]
 
 
 def late_seconds(runs: list[MeasuredRun]) -> float:

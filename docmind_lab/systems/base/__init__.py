@@ -11,7 +11,6 @@ model_calls.py     middleware around every model call: recording, budgets and th
 model_client.py    a model that a plain node calls, on the same path
 timed_calls.py     one call under time policies, a second request among them
 bounded_calls.py   calls that are no model calls, recorded and cut at the deadline
-sqlite_tables.py   tables in SQLite that any thread may use
 questions.py       questions with gold topics and facts; answer_scores.py how answers are scored
 results.py         documents that a search returns, without paths and blobs
 corpus.py          passages, and where a text is cut into them

@@ -6,12 +6,11 @@ import abc
 import contextlib
 import copy
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
 from langchain_openai import ChatOpenAI
 from qdrant_client import AsyncQdrantClient, QdrantClient
@@ -109,18 +108,16 @@ def configured(
     recorder: Recorder,
     thread_id: str,
     *,
-    callbacks: Sequence[BaseCallbackHandler] = (),
     named: Mapping[str, Any] = MappingProxyType({}),
     **limits: int,
 ) -> Runnable:
     """Return the graph for a run that this recorder observes.
 
-    callbacks: of the run, besides the recorder's. named: what else nodes find in the configuration. limits: the run's
-    `recursion_limit` and `max_concurrency`.
+    named: what else nodes find in the configuration. limits: the run's `recursion_limit` and `max_concurrency`.
     """
     config: Any = {
         "configurable": {"thread_id": thread_id, **named},
-        "callbacks": [RunCallbacks(recorder), *callbacks],
+        "callbacks": [RunCallbacks(recorder)],
         **limits,
     }
     return graph.with_config(config)

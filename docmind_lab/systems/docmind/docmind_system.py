@@ -5,10 +5,8 @@ Everything slow (imports, clients, the index, the graph) is done when it is made
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.store.base import BaseStore
 
@@ -82,16 +80,10 @@ class DocmindSystem(ServiceSystem):
         checkpointer: BaseCheckpointSaver[Any],
         store: BaseStore | None = None,
         *,
-        streaming: bool = False,
         mode: NodeMode = "own",
     ) -> Runnable:
-        """Compile the graph.
-
-        streaming: the model sends its replies token by token, and callbacks hear of each. mode: of the async side of
-        model and tools, see `base/node_modes.py`.
-        """
-        # Without `stream_usage` a streamed reply does not count its tokens.
-        model = self._model(mode, streaming=streaming, stream_usage=streaming)
+        """Compile the graph. mode: of the async side of model and tools, see `base/node_modes.py`."""
+        model = self._model(mode)
         timeout_s = self.surroundings.settings.llm.request_timeout_seconds
         graph = build_multi_agent_supervisor_graph(
             build_role_agents(model, resources=self.resources, request_timeout_s=timeout_s, mode=mode),
@@ -114,7 +106,6 @@ class DocmindSystem(ServiceSystem):
         thread_id: str,
         *,
         context: Any = None,
-        callbacks: Sequence[BaseCallbackHandler] = (),
     ) -> Runnable:
         """Return the graph configured for one run: its recorder, its thread, and the settings' limits."""
         depth = self.surroundings.settings.agents.max_workflow_depth
@@ -122,7 +113,6 @@ class DocmindSystem(ServiceSystem):
             graph,
             recorder,
             thread_id,
-            callbacks=callbacks,
             recursion_limit=depth,
             max_concurrency=self.side_by_side,
         )

@@ -4,33 +4,26 @@
     results = await caller.call(calls, step="0", logical_task_id="run 7")     # in call order
 
 All calls are registered before the first is sent. Cancels and late answers are off the critical path: they go on in
-tasks of their own after `call` has returned, each bounded, and `idle` waits for them. A store in a file is asked in
-threads, so that a disk that does not answer holds up its own calls only.
+tasks of their own after `call` has returned, each bounded, and `idle` waits for them.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import contextvars
 import logging
 import math
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
-from docmind_lab.core.errors import StoreError
 from docmind_lab.network.recorder import current_recorder
 from docmind_lab.systems.peers.client import FAILURES, PeerClients, PeerNews
 from docmind_lab.systems.peers.correlation import CorrelationEntry, Limit, PeerResult, PeerTimeouts, describe_limit
 from docmind_lab.systems.peers.correlator import Correlator
 from docmind_lab.systems.peers.peer_events import CallNotes
-from docmind_lab.virtual_time import current_clock
 
 log = logging.getLogger(__name__)
-
-_Given = ParamSpec("_Given")
-_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True)
@@ -98,27 +91,13 @@ class PeerCaller:
             if not decided.done():
                 decided.set_result(results)
 
-        def retrigger(results: tuple[PeerResult, ...]) -> None:
-            # From a thread of `_decide`, or from the loop itself.
-            if self._blocks():
-                loop.call_soon_threadsafe(go_on, results)
-            else:
-                go_on(results)
-
-        try:
-            await self._decide(self.correlator.begin, [child.entry for child in children], retrigger)
-        except StoreError as error:
-            log.error("The calls of %s are not sent: %s", invocation_id, error)
-            return tuple(
-                PeerResult(child.call.function_call_id, child.call.peer, "send_failed", error=str(error))
-                for child in children
-            )
+        self.correlator.begin([child.entry for child in children], go_on)
         for child in children:
             self._start(child)
         try:
             return await decided
         except asyncio.CancelledError:
-            self._run_soon(self._on_parent_cancelled(children))
+            self._on_parent_cancelled(children)
             raise
         finally:
             self._run_later(self._forget_when_over(invocation_id, children))
@@ -146,7 +125,7 @@ class PeerCaller:
             child.timer.cancel()
         child.due_s, child.limit = due_s, limit
         loop = asyncio.get_running_loop()
-        child.timer = loop.call_at(child.started_at + due_s, lambda: self._run_soon(self._on_timeout(child)))
+        child.timer = loop.call_at(child.started_at + due_s, self._on_timeout, child)
 
     async def _listen(self, child: _Child) -> None:
         """Send the call and handle the events of its stream until the stream ends."""
@@ -156,31 +135,31 @@ class PeerCaller:
                 async for news in self.clients.send(child.call.peer, child.call.task, child.entry.timeout_s):
                     if news.kind == "ended":
                         why_not = f"the peer's task was {news.state}"
-                    await self._handle_news(child, news)
+                    self._handle_news(child, news)
         except FAILURES as error:
             why_not = type(error).__name__
         # After a stream that gave its answer this finds the call decided.
-        if await self._decide(self.correlator.send_failed, child.entry, why_not):
+        if self.correlator.send_failed(child.entry, why_not):
             self._note_decision(child, "send_failed")
 
-    async def _handle_news(self, child: _Child, news: PeerNews) -> None:
+    def _handle_news(self, child: _Child, news: PeerNews) -> None:
         if news.kind == "known":
             child.task_id = news.task_id
             child.notes.event("peer_task_known")
             if child.wants_cancel:
                 self._run_later(self._cancel(child))
         elif news.kind == "working":
-            await self._on_sign_of_life(child)
+            self._on_sign_of_life(child)
         elif news.kind == "answer":
             payload = dict(news.payload or {})
-            too_late = await self._decide(self.correlator.answered, child.entry, payload)
+            too_late = self.correlator.answered(child.entry, payload)
             if too_late is None:
                 self._note_decision(child, "completed")
                 child.notes.passages_found(payload.get("ids", ()), child.call.topics)
             else:
                 child.notes.event("peer_too_late", kind=too_late.kind, late_by_s=too_late.late_by_s)
 
-    async def _on_sign_of_life(self, child: _Child) -> None:
+    def _on_sign_of_life(self, child: _Child) -> None:
         if not child.is_working:
             child.is_working = True  # the first says that work has begun, at once; there is nothing to put off yet
             return
@@ -188,23 +167,23 @@ class PeerCaller:
         due_s, limit = self.timeouts.due(since_s, child.left_s)
         if child.is_decided or due_s <= child.due_s:
             return
-        if await self._decide(self.correlator.sign_of_life, child.entry, child.extensions):
+        if self.correlator.sign_of_life(child.entry, child.extensions):
             child.extensions += 1
             child.notes.event("peer_extended", extensions=child.extensions, due_s=due_s)
             self._set_timer(child, due_s, limit)
 
-    async def _on_timeout(self, child: _Child) -> None:
-        claimed = await self._decide(self.correlator.timed_out, child.entry)
+    def _on_timeout(self, child: _Child) -> None:
+        claimed = self.correlator.timed_out(child.entry)
         if claimed is None:
             return
         self._note_decision(child, "timed_out", child.limit)
         self._want_cancel(child, self.timeouts.listen_s)
         error = describe_limit(child.limit, child.due_s)
         result = PeerResult(claimed.function_call_id, claimed.peer_agent_name, "timed_out", error=error)
-        await self._decide(self.correlator.deliver, result, claimed)
+        self.correlator.deliver(result, claimed)
 
-    async def _on_parent_cancelled(self, children: Sequence[_Child]) -> None:
-        entries = await self._decide(self.correlator.parent_cancelled, [child.entry for child in children])
+    def _on_parent_cancelled(self, children: Sequence[_Child]) -> None:
+        entries = self.correlator.parent_cancelled([child.entry for child in children])
         claimed = {entry.sub_task_id for entry in entries}
         for child in children:
             if child.entry.sub_task_id in claimed:
@@ -247,25 +226,6 @@ class PeerCaller:
         streams = [child.stream for child in children if child.stream is not None]
         await asyncio.wait(streams)
         self.correlator.forget(invocation_id)
-
-    async def _decide(self, method: Callable[_Given, _Answer], *values: _Given.args, **more: _Given.kwargs) -> _Answer:
-        """Run a method of the correlator, in a thread if its store blocks."""
-        if self._blocks():
-            return await asyncio.to_thread(method, *values, **more)
-        return method(*values, **more)
-
-    def _run_soon(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run the work at once if the store does not block, and otherwise as a background task."""
-        if self._blocks():
-            self._run_later(work)
-            return
-        with contextlib.suppress(StopIteration):
-            work.send(None)
-            raise AssertionError("work over a store that does not block waits for nothing")
-
-    def _blocks(self) -> bool:
-        # In virtual time a wait for a disk takes no time, and a thread would change the order of events.
-        return self.correlator.store.blocks and current_clock() is None
 
     def _run_later(self, work: Coroutine[Any, Any, None]) -> None:
         # In no deadline's scope: a cancel that is due when nothing is left of the budget is sent all the same.

@@ -8,27 +8,19 @@
 A call is pending as long as its entry is in the store. Whoever *claims* the entry, which removes and returns it in one
 step, decides what becomes of the call; everyone who comes later finds nothing, and changes nothing.
 
-    SqliteStore()                      DELETE … RETURNING, in memory: the parent is one process
-    SqliteStore("pending.db")          the same in a file: processes of one machine
-
 No pending entry expires by itself: a timeout is a reason to claim an entry, and data that vanished would leave nobody
-to tell the parent. Durations are kept, instants are not. A file may be locked for long, or not be writable any more;
-then the store raises a StoreError within seconds, and the caller decides without it.
+to tell the parent. Durations are kept, instants are not.
 """
 
 from __future__ import annotations
 
-import contextlib
-import json
-import os
-import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any, Final, Literal, get_args
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal, get_args
 
-from docmind_lab.core.errors import ConfigurationError, StoreError
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.numbers import require_seconds
-from docmind_lab.systems.base.sqlite_tables import IN_MEMORY, SqliteTables
 
 PeerOutcome = Literal["completed", "timed_out", "cancelled", "send_failed"]
 PEER_OUTCOMES: tuple[PeerOutcome, ...] = get_args(PeerOutcome)
@@ -50,15 +42,6 @@ class CorrelationEntry:
     invocation_id: str
     timeout_s: float
     extensions: int = 0
-
-    def as_json(self) -> str:
-        """Return the entry as one line of JSON, for stores outside this process."""
-        return json.dumps(asdict(self), sort_keys=True)
-
-    @classmethod
-    def from_json(cls, text: str) -> CorrelationEntry:
-        """Parse an entry that `as_json` wrote."""
-        return cls(**json.loads(text))
 
 
 @dataclass(frozen=True)
@@ -123,69 +106,36 @@ def describe_limit(limit: Limit, after_s: float) -> str:
     return f"no answer within {after_s:.3f} s: {named[limit]} was over"
 
 
-# Another process holds the file's lock for one statement, which takes microseconds; a disk may pause for seconds.
-_BUSY_S = 10.0
-_RETURNING_SINCE = (3, 35)
+class PendingCalls:
+    """The store of pending calls, in the memory of the parent's process; any thread may use it."""
 
-_SCHEMA = """
-PRAGMA journal_mode=WAL;
-CREATE TABLE IF NOT EXISTS pending (sub_task_id TEXT PRIMARY KEY, entry TEXT NOT NULL, extensions INTEGER);
-"""
-
-
-class SqliteStore(SqliteTables):
-    """A store in this process's memory, or in a file shared by processes of one machine; any thread may use it.
-
-    blocks: methods wait for a disk, so that an event loop must not call them directly.
-    Raises: ConfigurationError for an old SQLite. Every method raises StoreError when the file cannot be used.
-    """
-
-    def __init__(self, path: str | os.PathLike[str] = IN_MEMORY) -> None:
-        if sqlite3.sqlite_version_info < _RETURNING_SINCE:
-            raise ConfigurationError(f"SQLite {sqlite3.sqlite_version} has no DELETE … RETURNING; use 3.35 or newer")
-        super().__init__(path, _SCHEMA, timeout_s=_BUSY_S)
-        self.blocks: Final = path != IN_MEMORY
+    def __init__(self) -> None:
+        self._entries: dict[str, CorrelationEntry] = {}
+        self._lock = threading.Lock()
 
     def register(self, entries: Sequence[CorrelationEntry]) -> None:
         """Add entries, all of them or none. Raises: ConfigurationError if one exists already."""
-        rows = [(entry.sub_task_id, entry.as_json(), entry.extensions) for entry in entries]
-        with self._lock, _sqlite_errors():
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                self._connection.executemany("INSERT INTO pending VALUES (?, ?, ?)", rows)
-            except sqlite3.IntegrityError as error:
-                self._connection.execute("ROLLBACK")
-                names = ", ".join(row[0] for row in rows)
-                raise ConfigurationError(f"call {names!r} is pending already; give each call its own name") from error
-            self._connection.execute("COMMIT")
+        added = {entry.sub_task_id: entry for entry in entries}
+        with self._lock:
+            if known := sorted(added.keys() & self._entries.keys()):
+                raise ConfigurationError(f"call {known[0]!r} is pending already; give each call its own name")
+            self._entries |= added
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
         """Remove an entry and return it; None if it was claimed before."""
-        with self._lock, _sqlite_errors():
-            rows = self._connection.execute(
-                "DELETE FROM pending WHERE sub_task_id = ? RETURNING entry, extensions", (sub_task_id,)
-            ).fetchall()
-        return replace(CorrelationEntry.from_json(rows[0][0]), extensions=rows[0][1]) if rows else None
+        with self._lock:
+            return self._entries.pop(sub_task_id, None)
 
     def extend(self, sub_task_id: str, seen: int) -> bool:
         """Count one more extension of a pending call if it has `seen` of them; return whether it was so."""
-        with self._lock, _sqlite_errors():
-            cursor = self._connection.execute(
-                "UPDATE pending SET extensions = extensions + 1 WHERE sub_task_id = ? AND extensions = ?",
-                (sub_task_id, seen),
-            )
-            return cursor.rowcount == 1
+        with self._lock:
+            entry = self._entries.get(sub_task_id)
+            if entry is None or entry.extensions != seen:
+                return False
+            self._entries[sub_task_id] = replace(entry, extensions=seen + 1)
+            return True
 
     def pending(self) -> tuple[str, ...]:
         """Return the names of the calls that are not claimed, in order."""
-        with self._lock, _sqlite_errors():
-            rows = self._connection.execute("SELECT sub_task_id FROM pending ORDER BY sub_task_id").fetchall()
-        return tuple(row[0] for row in rows)
-
-
-@contextlib.contextmanager
-def _sqlite_errors() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.Error as error:
-        raise StoreError(f"the file of pending calls cannot be used ({error})") from error
+        with self._lock:
+            return tuple(sorted(self._entries))

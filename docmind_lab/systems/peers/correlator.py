@@ -2,12 +2,11 @@
 
 No network and no timers here: whatever brings news calls one of these methods, from any thread. Each of them claims the
 call first; who finds it claimed already says so in the log and does nothing. When the last call of an invocation is
-decided, the parent is retriggered, once. If the store fails, the first event in this process decides.
+decided, the parent is retriggered, once.
 """
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -15,8 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from docmind_lab.core.clock import WALL, Clock
-from docmind_lab.core.errors import StoreError
-from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerOutcome, PeerResult, SqliteStore
+from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerOutcome, PeerResult, PendingCalls
 
 log = logging.getLogger(__name__)
 
@@ -44,16 +42,13 @@ class _Invocation:
     results: dict[str, PeerResult] = field(default_factory=dict)
     # Of each call that is decided: how, and when. What comes later is told from it.
     decided: dict[str, tuple[PeerOutcome, float]] = field(default_factory=dict)
-    # Claimed in this process: from the store, or without it because it failed.
-    claimed: set[str] = field(default_factory=set)
-    claimed_without_store: set[str] = field(default_factory=set)
 
 
 class Correlator:
     """The pending calls of a parent process. clock: lateness is measured on it."""
 
-    def __init__(self, store: SqliteStore | None = None, clock: Clock = WALL) -> None:
-        self.store = SqliteStore() if store is None else store
+    def __init__(self, store: PendingCalls | None = None, clock: Clock = WALL) -> None:
+        self.store = PendingCalls() if store is None else store
         self._clock = clock
         self._invocations: dict[str, _Invocation] = {}
         self._lock = threading.Lock()
@@ -82,7 +77,7 @@ class Correlator:
 
     def answered(self, entry: CorrelationEntry, payload: Mapping[str, Any]) -> TooLate | None:
         """Complete a call that its peer answered; if it was decided before, return how late the answer is."""
-        claimed = self._claim(entry)
+        claimed = self.store.claim(entry.sub_task_id)
         if claimed is None:
             return self._lateness(entry)
         self._note_decision(claimed, "completed")
@@ -95,7 +90,7 @@ class Correlator:
         The caller cancels the peer's task first and delivers then, so that a parent that goes on at once
         does so with the cancel under way.
         """
-        claimed = self._claim(entry)
+        claimed = self.store.claim(entry.sub_task_id)
         if claimed is None:
             log.info("The timeout of call %s found it decided; nothing to do.", entry.sub_task_id)
             return None
@@ -106,7 +101,7 @@ class Correlator:
 
     def send_failed(self, entry: CorrelationEntry, error_type: str) -> bool:
         """Decide a call that could not be sent or lost its connection; return whether this decided it."""
-        claimed = self._claim(entry)
+        claimed = self.store.claim(entry.sub_task_id)
         if claimed is None:
             return False
         self._note_decision(claimed, "send_failed")
@@ -123,18 +118,14 @@ class Correlator:
             invocation = self._invocations.get(entries[0].invocation_id)
             if invocation is not None:
                 invocation.is_wanted = False
-        claimed = [entry for entry in (self._claim(entry) for entry in entries) if entry is not None]
+        claimed = [entry for entry in (self.store.claim(entry.sub_task_id) for entry in entries) if entry is not None]
         for entry in claimed:
             self._note_decision(entry, "cancelled")
         return claimed
 
     def sign_of_life(self, entry: CorrelationEntry, seen: int) -> bool:
         """Put off a call's timeout if it was put off `seen` times so far; return whether it was put off."""
-        try:
-            return self.store.extend(entry.sub_task_id, seen)
-        except StoreError as error:
-            log.warning("The timeout of call %s is not put off: %s", entry.sub_task_id, error)
-            return False
+        return self.store.extend(entry.sub_task_id, seen)
 
     # ---- results
 
@@ -165,9 +156,7 @@ class Correlator:
                 del self._invocations[invocation_id]
         for invocation in over.values():
             for sub_task_id in invocation.sub_task_ids:
-                with contextlib.suppress(StoreError):
-                    if self.store.claim(sub_task_id) is None:
-                        continue
+                if self.store.claim(sub_task_id) is not None:
                     log.info("The parent of call %s is gone; the call is dropped.", sub_task_id)
 
     def known(self) -> tuple[str, ...]:
@@ -176,27 +165,6 @@ class Correlator:
             return tuple(self._invocations)
 
     # ---- inside
-
-    def _claim(self, entry: CorrelationEntry) -> CorrelationEntry | None:
-        """Claim the entry; None if it was claimed before, or if the store fails and no parent waits."""
-        name = entry.sub_task_id
-        try:
-            claimed = self.store.claim(name)
-        except StoreError as error:
-            with self._lock:
-                invocation = self._invocations.get(entry.invocation_id)
-                if invocation is None or name in invocation.claimed | invocation.claimed_without_store:
-                    return None
-                invocation.claimed_without_store.add(name)
-            log.warning("Call %s is decided without its store: %s", name, error)
-            return entry
-        with self._lock:
-            invocation = self._invocations.get(entry.invocation_id)
-            if claimed is not None and invocation is not None:
-                if name in invocation.claimed_without_store:
-                    return None
-                invocation.claimed.add(name)
-        return claimed
 
     def _note_decision(self, entry: CorrelationEntry, outcome: PeerOutcome) -> None:
         with self._lock:

@@ -5,7 +5,7 @@ sources.py            collections that differ in pages, richness, noise and pace
 prompts.py            the prompts and messages of the model's four roles
 research_calls.py     a model call, tried again within the budget, and the decision in its reply
 exits.py              why work on a source ended, the event that records it, and the table `sources`
-research_ledger.py    the queries asked and results kept, in memory and in a folder
+research_ledger.py    the queries asked and results kept
 loop.py               one source: write, search, filter, record, check
 research_graph.py     hypotheses in turn, sources side by side, the findings
 research_workload.py  the workload: clients, sources, model and graph of a research under a deadline from outside

@@ -5,8 +5,8 @@ The event `source_saturation_complete` is written once for every source that was
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, get_args
+from dataclasses import dataclass
+from typing import Literal, get_args
 
 import pandas as pd
 
@@ -38,8 +38,8 @@ class Completion:
 
     queries_executed: attempts, of which queries_failed failed. results_found: by the source, before anything was
     filtered. results_accepted: by the filter, each once. results_unfiltered: kept although the budget ended before
-    the filter saw them. saturation_decision: the last one, None if there was none; reasoning: what was given for it.
-    note: what a person should know. started_at_s, ended_at_s: seconds since the start of the research.
+    the filter saw them. saturation_decision: the last one, None if there was none.
+    started_at_s, ended_at_s: seconds since the start of the research.
     """
 
     hypothesis: str
@@ -51,14 +51,8 @@ class Completion:
     results_accepted: int = 0
     results_unfiltered: int = 0
     saturation_decision: str | None = None
-    reasoning: str = ""
-    note: str = ""
     started_at_s: float = 0.0
     ended_at_s: float = 0.0
-
-    def without_texts(self) -> dict[str, Any]:
-        """Return the completion for the events table: names and numbers only."""
-        return {name: value for name, value in asdict(self).items() if name not in ("reasoning", "note")}
 
 
 COLUMNS = (

@@ -63,7 +63,6 @@ class SourceRun:
     error: str = ""
     decision: Saturation | None = None
     exit_reason: ExitReason | None = None
-    note: str = ""
     started_at_s: float = 0.0
     attempt_at_s: float = 0.0
 
@@ -75,10 +74,10 @@ class SourceRun:
         """Name of the source."""
         return self.source.spec.name
 
-    def leave(self, reason: ExitReason, note: str = "") -> None:
+    def leave(self, reason: ExitReason) -> None:
         """Set the reason why the loop ends; only the first reason counts."""
         if self.exit_reason is None:
-            self.exit_reason, self.note = reason, note
+            self.exit_reason = reason
 
     def begin_attempt(self, query: str) -> None:
         """Begin an attempt: the query is put to the source now."""
@@ -118,13 +117,11 @@ class SourceRun:
         if self.decision is not None and self.decision.decision == "SATURATED":
             self.leave("llm_saturated")
         if len(self.history) >= self.max_queries:
-            self.leave("max_queries_reached", f"Reached max_queries_per_source ({self.max_queries}) before saturation")
+            self.leave("max_queries_reached")
         if self.ledger.elapsed_s() - self.started_at_s >= longest_s:
-            note = f"Reached max_time_per_source_seconds ({longest_s:g}) before saturation"
-            self.leave("time_limit_reached", note)
+            self.leave("time_limit_reached")
         if self.place.budget_over():
-            note = "The research budget, or a propagated deadline, ended before saturation"
-            self.leave("research_budget_exhausted", note)
+            self.leave("research_budget_exhausted")
 
     def completion(self) -> Completion:
         """Return how the work on the source ended, from the current state."""
@@ -139,25 +136,20 @@ class SourceRun:
             results_accepted=sum(item.filtered for item in items),
             results_unfiltered=sum(not item.filtered for item in items),
             saturation_decision=None if self.decision is None else self.decision.decision,
-            reasoning="" if self.decision is None else self.decision.reasoning,
-            note=self.note,
             started_at_s=self.started_at_s,
             ended_at_s=self.ledger.elapsed_s(),
         )
 
 
-_CUT = "The deadline cut the call under way"
-
-
 @contextlib.contextmanager
-def _leaving(run: SourceRun, role: str) -> Iterator[None]:
-    """Leave the source if the model gives no decision inside the block. role: who was asked, in words."""
+def _leaving(run: SourceRun) -> Iterator[None]:
+    """Leave the source if the model gives no decision inside the block."""
     try:
         yield
     except BudgetError:
-        run.leave("research_budget_exhausted", _CUT)
-    except (MalformedDecision, *FAILURES) as error:
-        run.leave("query_generation_error", f"The {role} failed: {type(error).__name__}")
+        run.leave("research_budget_exhausted")
+    except (MalformedDecision, *FAILURES):
+        run.leave("query_generation_error")
 
 
 class LoopState(TypedDict):
@@ -190,27 +182,27 @@ class SourceLoop:
         """Ask the model for the next query, and leave the source if it has none."""
         run = state["run"]
         if run.max_queries <= 0:
-            run.leave("max_queries_reached", "max_queries_per_source is 0 for this source")
+            run.leave("max_queries_reached")
             return {}
         if run.place.budget_over():
-            run.leave("research_budget_exhausted", "The budget was over before the next query")
+            run.leave("research_budget_exhausted")
             return {}
         if run.place.winds_down(prompts.WRITER):
-            run.leave("wound_down", "Little time was left, so no further query began")
+            run.leave("wound_down")
             return {}
         prompt = prompts.for_writer(run.hypothesis, run.source.spec, run.history, run.kept)
-        with _leaving(run, "query writer"):
+        with _leaving(run):
             suggestion = yield from self._decide(run, prompts.WRITER, prompt, NextQuery)
             self._begin_query(run, suggestion.query)
         return {}
 
     def _begin_query(self, run: SourceRun, query: str) -> None:
         if run.place.budget_over():
-            run.leave("research_budget_exhausted", "The budget ended while the query was written")
+            run.leave("research_budget_exhausted")
         elif not query:
-            run.leave("empty_query_suggestion", "The query writer had no further query")
+            run.leave("empty_query_suggestion")
         elif not run.ledger.ask(run.name, query):
-            run.leave("duplicate_query_skipped", "The query was asked before, or nearly so")
+            run.leave("duplicate_query_skipped")
         else:
             run.begin_attempt(query)
 
@@ -221,7 +213,7 @@ class SourceLoop:
             run.results = yield self.search_source.search(run.source, run.query, run.hypothesis.id, run.place.state)
         except BudgetError as error:
             run.error = type(error).__name__
-            run.leave("research_budget_exhausted", _CUT)
+            run.leave("research_budget_exhausted")
         except SEARCH_FAILURES as error:
             run.error = type(error).__name__
         if run.place.budget_over():
@@ -246,7 +238,7 @@ class SourceLoop:
         return {}
 
     def record(self, state: LoopState, config: RunnableConfig) -> dict[str, Any]:
-        """End the attempt: deduplicate its results, and record them on disk."""
+        """End the attempt: deduplicate its results, and record what is kept."""
         state["run"].end_attempt()
         return {}
 
@@ -255,7 +247,7 @@ class SourceLoop:
         run = state["run"]
         if run.wants_decision():
             prompt = prompts.for_judge(run.hypothesis, run.source.spec, run.history, run.kept)
-            with _leaving(run, "saturation judge"):
+            with _leaving(run):
                 run.decision = yield from self._decide(run, prompts.JUDGE, prompt, Saturation)
         run.check()
         return {}

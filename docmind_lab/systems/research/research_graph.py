@@ -139,10 +139,7 @@ class ResearchGraph:
         source = self.sources.get(name)
         if source is None:
             at_s = place.ledger.elapsed_s()
-            note = f"There is no source of that name; there are {', '.join(self.sources)}"
-            place.ledger.complete(
-                Completion(hypothesis.id, name, "unknown_source", note=note, started_at_s=at_s, ended_at_s=at_s)
-            )
+            place.ledger.complete(Completion(hypothesis.id, name, "unknown_source", started_at_s=at_s, ended_at_s=at_s))
             return {}
         run = SourceRun(hypothesis, source, place.ledger, place, place.ledger.limits.max_queries(name))
         yield from run_to_end(run, loop, config)
@@ -157,12 +154,12 @@ def run_to_end(run: SourceRun, loop: Compiled, config: RunnableConfig) -> Steps[
     try:
         yield Operation(lambda: loop.invoke({"run": run}, config), lambda: loop.ainvoke({"run": run}, config))
     except GraphBubbleUp:
-        run.leave("cancelled", "The run was stopped between two steps")
+        run.leave("cancelled")
         raise
-    except Exception as error:  # noqa: BLE001 - one source's error never stops another
-        run.leave("source_error", f"The loop failed: {type(error).__name__}")
+    except Exception:  # noqa: BLE001 - one source's error never stops another
+        run.leave("source_error")
     except BaseException:
-        run.leave("cancelled", "The run was cancelled")
+        run.leave("cancelled")
         raise
     finally:
         run.ledger.complete(run.completion())

@@ -1,23 +1,17 @@
-"""The ledger of one research: queries, kept results, and how each source ended, in memory and in a folder.
+"""The ledger of one research: queries, kept results, and how each source ended.
 
-    results.json    everything kept so far, every attempt and how sources ended, replaced as a whole after each query
-
-The file takes its new content by an atomic rename, so that a reader, even after the process was killed,
-has all queries but the one under way. Several sources write at once; the ledger is their one point of order.
+Several sources write at once; the ledger is their one point of order.
 """
 
 from __future__ import annotations
 
-import json
 import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from docmind_lab.core.clock import WALL
-from docmind_lab.core.whole_files import as_text, write_whole
 from docmind_lab.network.recorder import current_recorder, note_event
 from docmind_lab.systems.research.exits import COMPLETE, Completion
 from docmind_lab.systems.research.sources import Item
@@ -38,9 +32,6 @@ def word_jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     """Return shared words divided by all words of two queries, in [0, 1]; 1 if neither has any."""
     everything = one | other
     return len(one & other) / len(everything) if everything else 1.0
-
-
-RESULTS = "results.json"
 
 
 @dataclass(frozen=True)
@@ -67,7 +58,7 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
     """A live view of a ledger's kept results as documents: each access shows what is kept at that instant.
 
     A graph shows its state when a step is over; sources side by side are one step that may take an hour. A run
-    cut in the middle of it has, through this, what the folder has. `tuple(kept)` stays as it is.
+    cut in the middle of it has, through this, what was kept. `tuple(kept)` stays as it is.
     """
 
     def __init__(self, ledger: ResearchLedger) -> None:
@@ -91,10 +82,10 @@ class KeptDocuments(Sequence[Mapping[str, Any]]):
 
 
 class ResearchLedger:
-    """The record of what one research has done. folder: None for memory only."""
+    """The record of what one research has done."""
 
-    def __init__(self, limits: ResearchLimits, folder: Path | None = None) -> None:
-        self.limits, self.folder = limits, folder
+    def __init__(self, limits: ResearchLimits) -> None:
+        self.limits = limits
         self.task: ResearchTask | None = None
         self.started_at: float | None = None
         self._asked: dict[str, list[frozenset[str]]] = {}
@@ -103,8 +94,6 @@ class ResearchLedger:
         self._attempts: list[SearchAttempt] = []
         self._completions: list[Completion] = []
         self._lock = threading.Lock()
-        if folder is not None:
-            folder.mkdir(parents=True, exist_ok=True)
 
     # ---- time
 
@@ -112,7 +101,6 @@ class ResearchLedger:
         """Start the research and its budget now; later calls, as after a resume, change nothing."""
         if self.started_at is None:
             self.task, self.started_at = task, WALL.now()
-            self._flush()
 
     def elapsed_s(self) -> float:
         """Return the seconds since the start of the research."""
@@ -125,10 +113,7 @@ class ResearchLedger:
     # ---- what was done
 
     def ask(self, source: str, query: str) -> bool:
-        """Note a query if it is new to the source, and return whether it was; check and note are atomic.
-
-        Hypotheses that run side by side share what was asked.
-        """
+        """Note a query if it is new to the source, and return whether it was; check and note are atomic."""
         words = words_of(query)
         with self._lock:
             earlier = self._asked.setdefault(source, [])
@@ -138,13 +123,12 @@ class ResearchLedger:
             return True
 
     def record(self, attempt: SearchAttempt, items: Sequence[Item] = ()) -> None:
-        """Record an attempt that is over and the items to keep; they are on disk when this returns."""
+        """Record an attempt that is over and the items to keep."""
         with self._lock:
             is_first = not self._kept and bool(items)
             self._attempts.append(attempt)
             for item in items:
                 self._kept.setdefault(item.key, item)
-        self._flush()
         recorder = current_recorder()
         if recorder is not None:
             recorder.note_result(None, self.documents)
@@ -164,11 +148,10 @@ class ResearchLedger:
             )
 
     def complete(self, completion: Completion) -> None:
-        """Record that a source has ended: in memory, in the folder, and as an event without its texts."""
+        """Record that a source has ended, also as an event."""
         with self._lock:
             self._completions.append(completion)
-        self._flush()
-        note_event(COMPLETE, "source", **completion.without_texts())
+        note_event(COMPLETE, "source", **asdict(completion))
 
     def items(self) -> tuple[Item, ...]:
         """Return the items kept so far, each once, in the order they were kept."""
@@ -184,16 +167,3 @@ class ResearchLedger:
         """Return how each source ended, in the order they ended."""
         with self._lock:
             return tuple(self._completions)
-
-    def _flush(self) -> None:
-        if self.folder is None:
-            return
-        with self._lock:
-            content = {
-                "task": "" if self.task is None else self.task.id,
-                "items": [{"key": item.key, **asdict(item)} for item in self._kept.values()],
-                "attempts": [asdict(attempt) for attempt in self._attempts],
-                "completions": [asdict(completion) for completion in self._completions],
-            }
-            text = json.dumps(content, ensure_ascii=False, indent=1)
-            write_whole(self.folder / RESULTS, as_text(text))

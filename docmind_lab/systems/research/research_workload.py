@@ -9,12 +9,8 @@ Everything slow is done when the workload is made, before any clock of a run sta
 
 from __future__ import annotations
 
-import shutil
-import tempfile
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -47,8 +43,7 @@ class ResearchWorkload(ServiceSystem, ClientWorkload):
     """The research system as a workload: its sources hold parts of the corpus.
 
     The client retries of its surroundings are attempts of a model call after the first, in place of
-    `limits.llm_retries`; the client itself makes none, since it would not know of the research budget. Results of a run
-    are flushed to a temporary folder of its own, gone when the run is forgotten.
+    `limits.llm_retries`; the client itself makes none, since it would not know of the research budget.
 
     Raises: ConfigurationError for limits that name no source; ServiceError for a vector store that cannot be reached.
     """
@@ -65,9 +60,6 @@ class ResearchWorkload(ServiceSystem, ClientWorkload):
         self.limits.check_sources(spec.name for spec in specs)
         chunks = self.surroundings.resolve_corpus().chunks
         self._connect()
-        self.folder = Path(tempfile.mkdtemp(prefix="docmind-research-"))
-        # For a process that ends without closing what it has built, as the workers of a batch do.
-        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
         with self._built():
             self.sources = build_sources(self.qdrant, specs, chunks)
 
@@ -84,26 +76,12 @@ class ResearchWorkload(ServiceSystem, ClientWorkload):
 
     def runnable(self, recorder: Recorder, question: Question) -> Runnable:
         """Return the graph with a ledger of its own, observed by the run's recorder."""
-        ledger = ResearchLedger(self.limits, self.results(recorder.run_id))
+        ledger = ResearchLedger(self.limits)
         return configured(self.graph.with_config(config_of(ledger)), recorder, recorder.run_id)
-
-    def results(self, run_id: str) -> Path:
-        """Return the folder that holds a run's results while it lasts."""
-        return self.folder / run_id.replace("/", "_")
 
     def inputs(self, question: Question) -> dict[str, Any]:
         """Return the graph's input for a task; any other question becomes a task of one hypothesis."""
         return {**super().inputs(question), "task": as_task(question)}
-
-    def forget(self, run_id: str) -> None:
-        """Drop a run's checkpoints and results."""
-        super().forget(run_id)
-        shutil.rmtree(self.results(run_id), ignore_errors=True)
-
-    def close(self) -> None:
-        """Close the clients and delete the remaining results."""
-        super().close()
-        shutil.rmtree(self.folder, ignore_errors=True)
 
 
 KIND = WorkloadKind(
@@ -118,7 +96,7 @@ KIND = WorkloadKind(
     events={
         "source_started": "Work on a source began. detail: hypothesis, source.",
         "query_recorded": (
-            "A query to a source was over and what it brought was flushed. "
+            "A query to a source was over and what it brought was kept. "
             "detail: hypothesis, source, found, accepted, unfiltered, new, error."
         ),
         "malformed_decision": "A model's decision had no usable shape; it is asked once more.",

@@ -11,12 +11,15 @@ name whatever its case and spaces. What a write returns is an object with "statu
 from __future__ import annotations
 
 import json
+import os
+import sqlite3
+import threading
+import weakref
 from collections.abc import Mapping
 from dataclasses import astuple, dataclass
 from typing import Any, Literal, get_args
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.systems.base.sqlite_tables import IN_MEMORY, SqliteTables
 
 Origin = Literal["agent", "suggested", "generated", "forced"]
 ORIGINS: tuple[Origin, ...] = get_args(Origin)
@@ -69,14 +72,23 @@ def is_confirmed(result: object) -> bool:
     )
 
 
-class GraphStore(SqliteTables):
-    """A graph in SQLite. Any thread may use it; each write is one transaction.
+class GraphStore:
+    """A graph in SQLite, in memory unless a file is named. Any thread may use it; each write is one transaction.
 
+    It is closed by `close`, or when it is garbage, which it is not while an abandoned writer uses it.
     Raises: sqlite3.Error where the file cannot be written, at the making or at a write.
     """
 
-    def __init__(self, path: str = IN_MEMORY) -> None:
-        super().__init__(path, _SCHEMA)
+    def __init__(self, path: str | os.PathLike[str] = ":memory:") -> None:
+        self._connection = sqlite3.connect(path, check_same_thread=False, isolation_level=None)
+        self._closing = weakref.finalize(self, self._connection.close)
+        self._lock = threading.Lock()
+        self._connection.executescript(_SCHEMA)
+
+    def close(self) -> None:
+        """Close the connection; a graph in memory is then gone."""
+        with self._lock:
+            self._closing()
 
     def add_entity(self, name: str, kind: str, written: Written) -> dict[str, Any]:
         """Write an entity; an existing one without a type gets the type."""

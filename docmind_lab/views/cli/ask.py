@@ -32,7 +32,7 @@ def ask(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print the response as JSON and nothing else.")] = False,
 ) -> None:
-    """Answer a question within the budget: text as it is written, then its sources, and whether the budget cut it.
+    """Answer a question within the budget: the answer, then its sources, and whether the budget cut it.
 
     The simulated model and vector store are used for whatever DOCMIND_LLM__BASE_URL and DOCMIND_DATABASE__QDRANT_URL
     do not name; their latencies are "fast" when left out. The simulated model extracts sentences; it is not a language
@@ -47,14 +47,11 @@ def ask(
         settings = settings.replaced(agents={"decision_timeout": decision_timeout})
     services, corpus = _services(options, settings), _corpus(options.get("documents", ""))
     with MultiAgentCoordinator(settings, alternative=alternative or None, services=services, corpus=corpus) as made:
-        stream = made.stream(question)
-        for chunk in () if as_json else stream:
-            typer.echo(chunk, nl=False)
-        response = stream.response
+        response = made.process_query(question)
     if as_json:
         typer.echo(json.dumps(json_safe(vars(response)), indent=2))
     else:
-        typer.echo()
+        typer.echo(response.content)
         _print_end(response, is_simulated=settings.llm.base_url is None)
     if response.metadata["outcome"] != "answered" or response.content.startswith(NOT_FOUND):
         raise typer.Exit(NOT_ANSWERED)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import threading
 
 import pytest
 from manual_clock import ManualClock
 
-from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.systems.peers.correlation import CorrelationEntry, PeerResult, PendingCalls
 from docmind_lab.systems.peers.correlator import Correlator
 
 
@@ -85,3 +87,42 @@ def test_dropping_a_task_leaves_nothing_pending_and_nothing_expected(parent: Par
     assert parent.correlator.store.pending() == ()
     assert parent.correlator.known() == ()
     assert parent.told == []
+
+
+# ---- the store
+
+
+def test_of_many_threads_that_claim_one_entry_exactly_one_gets_it() -> None:
+    store, entries = PendingCalls(), [entry(number) for number in range(40)]
+    store.register(entries)
+    claimed: list[CorrelationEntry | None] = []
+
+    def claim_all() -> None:
+        claimed.extend(store.claim(each.sub_task_id) for each in entries)
+
+    threads = [threading.Thread(target=claim_all) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(each.sub_task_id for each in claimed if each is not None) == sorted(e.sub_task_id for e in entries)
+    assert store.pending() == ()
+
+
+def test_all_calls_of_a_step_are_registered_or_none() -> None:
+    store = PendingCalls()
+    store.register([entry(2)])
+    with pytest.raises(ConfigurationError, match="'t/0/2' is pending already"):
+        store.register([entry(1), entry(2), entry(3)])
+    assert store.pending() == ("t/0/2",)
+
+
+def test_an_extension_counts_for_a_pending_entry_only_and_from_what_was_seen() -> None:
+    store = PendingCalls()
+    store.register([entry(1)])
+    # The second is of one who has not seen the first.
+    assert [store.extend("t/0/1", seen) for seen in (0, 0, 1)] == [True, False, True]
+    claimed = store.claim("t/0/1")
+    assert claimed is not None
+    assert claimed.extensions == 2
+    assert not store.extend("t/0/1", 2)

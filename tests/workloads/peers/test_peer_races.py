@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from benchmarks.peer_races import NEWS, explored
-from docmind_lab.systems.peers.correlation import CorrelationEntry, SqliteStore
+from docmind_lab.systems.peers.correlation import CorrelationEntry, PendingCalls
 
 
 def assert_each_was_decided_once(found: pd.DataFrame) -> None:
@@ -32,16 +32,15 @@ def test_the_same_schedule_has_the_same_course() -> None:
     assert explored(range(5)).equals(explored(range(5)))
 
 
-class _LooksFirst(SqliteStore):
+class _LooksFirst(PendingCalls):
     """A store that looks, lets the lock go, and removes: what a claim must not be."""
 
     def claim(self, sub_task_id: str) -> CorrelationEntry | None:
-        of_it = (sub_task_id,)
         with self._lock:
-            rows = self._connection.execute("SELECT entry FROM pending WHERE sub_task_id = ?", of_it).fetchall()
+            entry = self._entries.get(sub_task_id)
         with self._lock:
-            self._connection.execute("DELETE FROM pending WHERE sub_task_id = ?", of_it)
-        return CorrelationEntry.from_json(rows[0][0]) if rows else None
+            self._entries.pop(sub_task_id, None)
+        return entry
 
 
 def test_the_explorer_finds_a_claim_that_is_not_atomic() -> None:

@@ -29,7 +29,10 @@ def measured(
     system: VirtualRuns, alternative: Alternative, timeout_s: float, mode: Any = "own", **habits: float
 ) -> MeasuredRun:
     """One run, with peers that have these habits alone."""
-    return system.measure(alternative, timeout_s=timeout_s, mode=mode, peers=PeerHabits(**habits))
+    run: MeasuredRun = system.once(
+        system.measure, alternative, timeout_s=timeout_s, mode=mode, peers=PeerHabits(**habits)
+    )
+    return run
 
 
 def told(run: MeasuredRun, event: str) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 from virtual_runs import VirtualRuns, details, frames_of
 
-from docmind_lab.alternatives import ALTERNATIVES
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.systems.research.exits import COMPLETE
 from docmind_lab.systems.research.research_workload import KIND
@@ -74,11 +73,6 @@ def test_the_reasons_tell_a_budget_from_a_cancellation(measured):
     for letter in "CDF":
         assert "cancelled" in last[letter], letter
         assert "research_budget_exhausted" not in last[letter], letter
-
-
-def test_nothing_of_a_run_is_left_in_the_folder_of_the_workload(system, measured):
-    assert len(measured) == len(ALTERNATIVES)
-    assert list(system.system.workload.folder.iterdir()) == []
 
 
 def test_a_judge_that_hangs_now_and_then_does_not_keep_the_own_limits_from_ending_the_research(system):

@@ -22,6 +22,14 @@ def ladders() -> Iterator[VirtualRuns]:
         yield made
 
 
+def hanging(ladders: VirtualRuns, letter: str) -> MeasuredRun:
+    """The run under an alternative whose agent hangs, with a deadline of 8 s."""
+    runs: dict[str, MeasuredRun] = ladders.once(
+        ladders.measure_each, EVERYONE, "hang:primary", question="retry-after.md#1", timeout_s=8.0
+    )
+    return runs[letter]
+
+
 def confirmed_at(run: MeasuredRun) -> list[float]:
     return [at_s for at_s, detail in events_of(run, "graph_write") if detail["confirmed"]]
 
@@ -40,7 +48,7 @@ def test_every_alternative_runs_the_ladder_and_says_the_same_when_there_is_time(
 
 def test_who_knows_the_deadline_keeps_the_last_write_and_who_is_cancelled_loses_it(ladders):
     """The guarantee: a chunk leaves something behind. The agent hangs, and the rungs below it are there for that."""
-    runs = ladders.measure_each(EVERYONE, "hang:primary", question="retry-after.md#1", timeout_s=8.0)
+    runs = {letter: hanging(ladders, letter) for letter in EVERYONE.split(",")}
     for letter in "AE":
         assert confirmed_at(runs[letter]), letter
         assert max(confirmed_at(runs[letter])) <= runs[letter].run.returned_at_s < 8.0, letter
@@ -95,22 +103,21 @@ def test_a_service_that_fails_is_an_error_of_the_agent_and_not_of_the_run(ladder
 
 
 def test_the_stages_table_has_each_rung_that_began_and_counts_writes_after_the_return(ladders):
-    runs = ladders.measure_each("A,B,C", "hang:primary", question="retry-after.md#1", timeout_s=8.0)
-    table = stages_table(*frames_of(list(runs.values()))).set_index(["alternative", "stage"])
+    table = stages_table(*frames_of([hanging(ladders, letter) for letter in "ABC"])).set_index(["alternative", "stage"])
     assert list(table.loc["cooperative"].index) == ["primary", "suggested", "generated", "finalize"]
     assert list(table.loc["async_cancellation"].index) == ["primary"]
     cut = table.loc[("async_cancellation", "primary")]
     assert (cut["outcome"], cut["writes_confirmed"]) == ("cut", 0)
     assert math.isnan(cut["ended_at_s"])
-    late = table.loc["hard_timeout"]
-    assert late["writes_after_return"].sum() == late["writes_confirmed"].sum() == len(confirmed_at(runs["B"])) > 0
+    late, written = table.loc["hard_timeout"], len(confirmed_at(hanging(ladders, "B")))
+    assert late["writes_after_return"].sum() == late["writes_confirmed"].sum() == written > 0
     assert table.loc["cooperative", "writes_after_return"].sum() == 0
     assert table.loc[("cooperative", "primary"), "timeout_s"] == pytest.approx(7.75)
     assert table.loc["cooperative", "fell_back"].tolist() == [True, True, False, False]
 
 
 def test_a_run_that_is_forgotten_leaves_no_store_behind(ladders):
-    ladders.measure_each("B", "hang:primary", question="retry-after.md#1", timeout_s=8.0)
+    hanging(ladders, "B")
     assert ladders.system.workload._stores == {}  # type: ignore[attr-defined]
 
 

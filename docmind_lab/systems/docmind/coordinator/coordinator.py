@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
 import itertools
 import logging
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, Self
 from weakref import WeakValueDictionary
 
-from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.messages import HumanMessage
-from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.store.base import BaseStore
 
 from docmind_lab.alternatives import Alternative, StopFlag
 from docmind_lab.alternatives.alternative_texts import parse_alternatives, with_policies
-from docmind_lab.alternatives.base import Inputs, Outcome, Runnable
-from docmind_lab.alternatives.enforcement.result import Result
+from docmind_lab.alternatives.base import Outcome
 from docmind_lab.alternatives.fence import Fence, fenced
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import ConfigurationError
@@ -36,7 +31,6 @@ from docmind_lab.services.server import ServiceAddresses, ServiceOptions, Servic
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.base.documents import Library, handbook
 from docmind_lab.systems.base.workload_kind import Surroundings
-from docmind_lab.systems.docmind.coordinator.answer_stream import AnswerStream, Write, WrittenTokens
 from docmind_lab.systems.docmind.coordinator.response import (
     THREAD_BUSY,
     AgentResponse,
@@ -46,7 +40,6 @@ from docmind_lab.systems.docmind.coordinator.response import (
     extractive_fallback,
     fallback_content,
     metrics_of,
-    result_of,
     stop_metadata,
 )
 from docmind_lab.systems.docmind.docmind_system import DocmindSystem
@@ -59,7 +52,7 @@ class MultiAgentCoordinator(ShownAsCode):
     """Answers questions with the five roles, each within `settings.agents.decision_timeout` seconds.
 
     Methods take a conversation's `thread_id` and the `user_id` that it belongs to; equal thread ids of two users are
-    two conversations.
+    two conversations. The checkpointer has them under "user_id/thread_id".
 
     Args:
         settings: Endpoints of a model and a vector store; for what they do not name, simulated services are started,
@@ -70,8 +63,6 @@ class MultiAgentCoordinator(ShownAsCode):
         store: LangGraph's.
         corpus: What is searched; the handbook when left out.
         services: Options of the simulated services, with latencies "fast" when left out.
-        on_result: Called with the result of each question, as that of `enforce` is, in the thread of its caller:
-            `CallTelemetry("docmind")` records a span and metrics. What it raises is a warning in the log.
 
     Raises:
         ConfigurationError: Settings and alternative contradict each other.
@@ -87,12 +78,10 @@ class MultiAgentCoordinator(ShownAsCode):
         store: BaseStore | None = None,
         corpus: Library | None = None,
         services: ServiceOptions | None = None,
-        on_result: Callable[[Result[Any]], object] | None = None,
     ) -> None:
         self.settings = settings or Settings()
         self.alternative = chosen_alternative(alternative, self.settings)
         searched = corpus or handbook()
-        self._on_result = on_result
         self._threads = ConversationThreads()
         self._numbers = itertools.count(1)
         self._open = contextlib.ExitStack()
@@ -102,18 +91,12 @@ class MultiAgentCoordinator(ShownAsCode):
             self.system = DocmindSystem(Surroundings(addresses, self.settings, corpus=searched))
             self._open.callback(self.system.close)
             self._open.push(opening.pop_all())
-        self._checkpointer = checkpointer if checkpointer is not None else InMemorySaver()
-        self._store = store
-        self._graph = self.system.compiled(self._checkpointer, store)
+        self._graph = self.system.compiled(InMemorySaver() if checkpointer is None else checkpointer, store)
 
     def __repr__(self) -> str:
         limit_s = self.settings.agents.decision_timeout
         model = "a live model" if self.settings.llm.base_url else "a simulated model"
         return f"MultiAgentCoordinator: {self.alternative.name}, {limit_s:g} s for each question, {model}"
-
-    @functools.cached_property
-    def _streaming_graph(self) -> Runnable:
-        return self.system.compiled(self._checkpointer, self._store, streaming=True)
 
     # ---- questions
 
@@ -135,68 +118,21 @@ class MultiAgentCoordinator(ShownAsCode):
             ConfigurationError: The question is empty, or the coordinator is closed. A timeout raises nothing.
         """
         self._require_open()
-        return self._answer(query, thread_id, user_id, context)
-
-    def stream(
-        self, query: str, *, thread_id: str = "default", user_id: str = "local", context: Any = None
-    ) -> AnswerStream:
-        """Answer in chunks of text as the synthesis model writes it; `.response` has the whole at the end.
-
-        The parameters are those of `process_query`, and so are the errors.
-        """
-        self._require_open()
-        _require_question(query)
-        _ = self._streaming_graph  # made before any budget starts
-        return AnswerStream(lambda write: self._answer(query, thread_id, user_id, context, write))
-
-    def resume(self, *, thread_id: str = "default", user_id: str = "local", context: Any = None) -> AgentResponse:
-        """Resume from the thread's latest checkpoint, with a fresh deadline: the old one is no longer valid.
-
-        Args:
-            thread_id: The conversation.
-            user_id: Whom it belongs to.
-            context: Runtime context of the graph, such as {"router_engine": engine}.
-
-        Raises:
-            ConfigurationError: Nothing is left to do on the thread, or the coordinator is closed.
-        """
-        self._require_open()
-        state = self._graph.get_state(thread_config(thread_id, user_id))
-        if not state.next:
-            raise ConfigurationError(f"thread {thread_id!r} has nothing to go on with; ask it a question")
-        questions = [message.text for message in state.values.get("messages", ()) if isinstance(message, HumanMessage)]
-        return self._answer(None, thread_id, user_id, context, question=questions[-1] if questions else "")
-
-    def _answer(
-        self,
-        query: str | None,
-        thread_id: str,
-        user_id: str,
-        context: Any,
-        write: Write | None = None,
-        question: str = "",
-    ) -> AgentResponse:
         deadline = Deadline.after(self.settings.agents.decision_timeout)
-        question = question if query is None else _require_question(query)
+        question = _require_question(query)
         number = next(self._numbers)
         recorder = Recorder(f"query-{number}", number, deadline)
-        tokens = None if write is None else WrittenTokens(write)
         tracing = tracing_where_admitted(self.settings)
         key = thread_key(thread_id, user_id)
         with self._threads.turn(key, deadline) as fence:
             if fence is None:
                 outcome, fallback = Outcome("timed_out", stop_reason=THREAD_BUSY), None
             else:
-                graph = self._graph if tokens is None else self._streaming_graph
-                callbacks: Sequence[BaseCallbackHandler] = () if tokens is None else (tokens,)
-                runnable = self.system.for_run(graph, recorder, key, context=context, callbacks=callbacks)
-                inputs: Inputs = None if query is None else {"messages": [HumanMessage(query)]}
+                runnable = self.system.for_run(self._graph, recorder, key, context=context)
+                inputs = {"messages": [HumanMessage(question)]}
                 with recording(recorder), tracing:
                     outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
                 fallback = self._fallback(question, outcome, deadline, recorder)
-        if tokens is not None and outcome.outcome in ("partial", "timed_out") and tokens.text:
-            # The sentence under way when the budget ended: the caller has seen it, so it is part of the answer.
-            outcome = dataclasses.replace(outcome, outcome="partial", answer=tokens.text)
         response = self._response(outcome, fallback, thread_id, recorder)
         _log.info(
             "query ended: %s%s after %.3f s of %g s, %d documents",
@@ -206,17 +142,7 @@ class MultiAgentCoordinator(ShownAsCode):
             deadline.limit_s,
             len(response.sources),
         )
-        self._report(outcome, recorder)
         return response
-
-    def _report(self, outcome: Outcome, recorder: Recorder) -> None:
-        if self._on_result is None:
-            return
-        try:
-            self._on_result(result_of(outcome, self.alternative, recorder))
-        except Exception as error:  # noqa: BLE001 - whatever it does, the caller has its answer
-            # Its type only: a message may hold an address with a password.
-            _log.warning("on_result failed (%s)", type(error).__name__)
 
     def _fallback(self, question: str, outcome: Outcome, deadline: Deadline, recorder: Recorder) -> Fallback | None:
         failed = outcome.outcome == "failed" or outcome.stop_reason == "step_limit"
@@ -250,17 +176,6 @@ class MultiAgentCoordinator(ShownAsCode):
             agent_decisions=decisions_of(outcome.state),
             fallback_used=fallback is not None,
         )
-
-    # ---- checkpoints
-
-    def get_state_values(self, *, thread_id: str = "default", user_id: str = "local") -> dict[str, Any]:
-        """Return the state in the thread's latest checkpoint, which has no deadline; empty if there is none.
-
-        Args:
-            thread_id: The conversation.
-            user_id: Whom it belongs to.
-        """
-        return dict(self._graph.get_state(thread_config(thread_id, user_id)).values)
 
     # ---- end
 
@@ -359,8 +274,3 @@ def thread_key(thread_id: str, user_id: str) -> str:
     # The first slash ends the user: ("alice", "team/x") is not ("alice/team", "x").
     user = user_id.replace("%", "%25").replace("/", "%2F")
     return f"{user}/{thread_id}"
-
-
-def thread_config(thread_id: str, user_id: str) -> RunnableConfig:
-    """Return the configuration by which a graph finds a user's conversation."""
-    return {"configurable": {"thread_id": thread_key(thread_id, user_id)}}

@@ -6,13 +6,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
-from typing import Any, cast
+from typing import Any
 
 import httpx
 from qdrant_client.http.exceptions import ApiException
 
-from docmind_lab.alternatives.base import Alternative, Outcome, options_json
-from docmind_lab.alternatives.enforcement.result import EnforcedOutcome, Result
+from docmind_lab.alternatives.base import Outcome
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import DocmindLabError
 from docmind_lab.core.levels import TIMEOUT_REASONS
@@ -136,29 +135,6 @@ def metrics_of(recorder: Recorder, returned_at: float) -> dict[str, float]:
 def _known_sum(counts: Sequence[int | None]) -> float:
     numbers = [count for count in counts if count is not None]
     return float(sum(numbers)) if numbers else math.nan
-
-
-def result_of(outcome: Outcome, alternative: Alternative, recorder: Recorder) -> Result[Mapping[str, Any]]:
-    """Return the result of a question whose caller has its response, as `enforce` returns one of a call.
-
-    Where it was cut (`cut_at`) is not in it, and `still_running` has one entry for each thread without its node.
-    """
-    snapshot, deadline = recorder.snapshot(), recorder.deadline
-    returned_at = snapshot.taken_at if recorder.returned_at is None else recorder.returned_at
-    return Result(
-        outcome=cast("EnforcedOutcome", outcome.outcome),
-        state=outcome.state,
-        stop_reason=outcome.stop_reason,
-        overrun_s=max(0.0, returned_at - deadline.at_s),
-        error=outcome.error,
-        still_running=("a thread of the run",) * snapshot.threads_left,
-        limit_s=deadline.limit_s,
-        elapsed_s=returned_at - recorder.started_at,
-        requests_cut=sum(event.event in ("deadline_cut", "refused") for event in snapshot.events),
-        remaining_at_start_s=max(0.0, deadline.at_s - recorder.started_at),
-        alternative=alternative.name,
-        alternative_options=options_json(alternative),
-    )
 
 
 ROLE = "fallback"
