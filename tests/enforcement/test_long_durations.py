@@ -21,7 +21,6 @@ from starlette.routing import Route
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
-from docmind_lab.alternatives.enforcement.wire.a2a import DeadlineExecutor
 from docmind_lab.alternatives.enforcement.wire.asgi import DeadlineMiddleware
 from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline
 from docmind_lab.alternatives.enforcement.wire.server_limits import METADATA_KEY, ServerLimits, read_metadata_s
@@ -101,14 +100,10 @@ def test_no_metadata_makes_a_request_fail(stub: Stub, client: Callable[[str], No
         client(stub(quick).url)
 
 
-# ---- what a service cannot allow, for requests, tools and tasks alike
+# ---- what a service cannot allow, for requests and tools alike
 
 
-@pytest.mark.parametrize(
-    "make",
-    [partial(DeadlineMiddleware, Starlette()), ToolDeadline, partial(DeadlineExecutor, object())],
-    ids=["ASGI", "MCP", "A2A"],
-)
+@pytest.mark.parametrize("make", [partial(DeadlineMiddleware, Starlette()), ToolDeadline], ids=["ASGI", "MCP"])
 def test_options_that_cannot_be_used_name_the_field(make: Callable[..., Any]) -> None:
     for options, field in (
         ({"at_most_s": 0}, "at_most_s"),
