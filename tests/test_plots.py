@@ -9,11 +9,10 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from drawn_figures import assert_dark_on_white, assert_words_apart, described, words_of
+from drawn_figures import assert_dark_on_white, assert_words_apart, described
 from golden import assert_golden
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_up_findings import four_options
 from sample_calls import call as made_up_call
 from sample_runs import sample_run, study_of
 
@@ -21,14 +20,12 @@ from docmind_lab.core.alternative_catalogue import default_alternatives, label_o
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
 from docmind_lab.experiments.load.measures import load_summary
-from docmind_lab.findings import scorecard
 from docmind_lab.findings.agreement import agreement
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.views import plots
 from docmind_lab.views.plots.frontiers import MEASURES, frontier, frontier_frame
 from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
-from docmind_lab.views.plots.scorecards import scorecard_weights
 
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
 ROLES = ("supervisor", "router", "planner", "retrieval", "synthesis", "validation")
@@ -339,23 +336,6 @@ def test_load_that_cannot_be_drawn_is_refused_by_name():
         goodput(study)
 
 
-# ---- scorecard
-
-# What the late runs of an arm were like: A keeps its deadline, B leaves work behind, C waits too long, D by a little.
-LATE_RUNS = {
-    "B": {"busy_after_deadline_s": 2.0, "source_recall": 0.0},
-    "C": {"caller_overrun_s": 4.0, "source_recall": 0.0},
-    "D": {"caller_overrun_s": 0.5},
-}
-
-
-@pytest.fixture(scope="module")
-def cards():
-    """The card of all options, and that without A, of which none is best in everything, so that the weights decide."""
-    runs = four_options(12, **LATE_RUNS)
-    return scorecard(runs), scorecard(runs[runs["alternative"].astype("str") != "cooperative"])
-
-
 # ---- what is drawn
 
 HUNG = run("stop_flag", returned_at_s=NAN, quiescent_at_s=10.0, work_censored=True, busy_after_deadline_s=8.0)
@@ -371,7 +351,7 @@ MOSTLY_IN_TIME = [
 ]
 
 
-def test_what_each_figure_draws(cards):
+def test_what_each_figure_draws():
     """What a person has looked at and found right: colours, hatches, marks, words, and where all of it stands."""
     hung = study_of([HUNG], [call(HUNG, 1.2, NAN), call(HUNG, 1.2, NAN, "server")])
     live = study_of([LIVE], [call(LIVE, 1.0, 3.0)])
@@ -393,8 +373,6 @@ def test_what_each_figure_draws(cards):
         "goodput": goodput(MadeUpLoad(), ax=page),
         "abandoned work": abandoned_share(MadeUpLoad(), ax=page),
         "no abandoned work": abandoned_share(MadeUpLoad(abandoned_share=0.0), ax=page),
-        "scorecard, weights, without A": scorecard_weights(cards[1], ax=page),
-        "scorecard, weights": scorecard_weights(cards[0], ax=page),
     }
     frames = {
         "bars of a timeline": plots.timeline_frame(hung),
@@ -423,15 +401,6 @@ PLOTS = (plots.timeline, plots.overrun, plots.completion, agreement_of_all)
 @pytest.mark.parametrize("plot", PLOTS)
 def test_axes_that_are_handed_in_come_back_dark_on_white_even_under_a_dark_style(plot):
     assert_dark_on_white(plot, full_study())
-
-
-def test_the_figure_of_a_scorecard_is_dark_on_white_and_all_of_its_words_are_on_the_page(cards):
-    assert_dark_on_white(scorecard_weights, cards[0])
-    ax = scorecard_weights(cards[1])
-    assert_words_apart(ax)
-    page = ax.figure.bbox
-    boxes = [text.get_window_extent() for text in words_of(ax)]
-    assert all(page.y0 <= box.y0 and box.y1 <= page.y1 + 1 for box in boxes)
 
 
 def test_a_frontier_is_dark_on_white_and_its_words_are_apart_with_every_alternative():

@@ -133,21 +133,6 @@ class DecisionTable(MakesFinding):
         words = (f"{self.name}: {self.title}", frame, self.sentences())
         return Finding(words, {"selected": self.selected}, {"totals": self.recomputed()})
 
-    def winners(self, scores: Matrix | None = None, names: tuple[str, ...] = (), step_percent: int = 1) -> pd.DataFrame:
-        """Return who wins under which weights: a row for all weights in whole steps, a column for each in percent.
-
-        The column winner is "" where several options share the lead.
-
-        Args:
-            scores: A row for each option; those of the record when left out.
-            names: The options of the rows.
-            step_percent: Divides 100.
-        """
-        grid = weights_in_steps(len(self.criteria), step_percent)
-        named = np.array([*(names or [option.name for option in self.options]), ""])
-        totals = grid / 100 @ (self.matrix() if scores is None else scores).T
-        return pd.DataFrame(grid, columns=list(self.criteria)).assign(winner=named[winner_of(totals)])
-
 
 @functools.cache
 def decision_table(name: str) -> DecisionTable:
@@ -169,14 +154,6 @@ def _half_a_unit(printed: Decimal) -> Decimal:
     exponent = printed.as_tuple().exponent
     assert isinstance(exponent, int)  # only NaN and infinity have another
     return Decimal(5).scaleb(exponent - 1)
-
-
-def weights_in_steps(criteria: int, step_percent: int = 1) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return all weights in whole steps that add up to 100 %: a row each, a column for each criterion."""
-    steps = 100 // step_percent
-    cells = np.indices([steps + 1] * (criteria - 1)).reshape(criteria - 1, -1).T
-    cells = cells[cells.sum(axis=1) <= steps]
-    return np.column_stack([cells, steps - cells.sum(axis=1)]) * step_percent
 
 
 def winner_of(totals: Matrix) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings import decision_table
-from docmind_lab.findings.decision_tables import weights_in_steps, winner_of
+from docmind_lab.findings.decision_tables import winner_of
 
 
 def test_every_total_of_adr_056_follows_from_its_scores() -> None:
@@ -52,22 +51,8 @@ def test_a_total_agrees_within_the_rounding_of_its_printed_digits_and_not_beyond
     assert [bool(each.recomputed()["agrees"].iloc[0]) for each in tables] == [True, True, True, False, False]
 
 
-def test_all_weights_in_steps_are_tried_once_and_a_tie_has_no_winner() -> None:
-    found = decision_table("ADR-011").winners(step_percent=5)
-    grid = found.drop(columns="winner")
-    assert len(grid) == math.comb(20 + 3, 3)
-    assert not grid.duplicated().any()
-    assert (grid.sum(axis=1) == 100).all()
-    # Only Simplicity alone, in which three options have the same score, leaves the decision open.
-    assert found.loc[found["winner"] == ""].to_numpy().tolist() == [[100, 0, 0, 0, ""]]
-    assert set(found["winner"]) == {"LangGraph StateGraph", ""}
-
-
-def test_of_two_options_each_wins_where_it_has_more() -> None:
-    # The first is better by 1 in one criterion, the second by 3 in the other: level at 75 %.
-    winners = winner_of(weights_in_steps(2) / 100 @ np.array([[1.0, 0.0], [0.0, 3.0]]).T)
-    assert [int((winners == place).sum()) for place in (0, 1, -1)] == [25, 75, 1]
-    assert winner_of(np.array([[2.0 + 1e-12, 2.0]])).tolist() == [-1]
+def test_a_tie_has_no_winner() -> None:
+    assert winner_of(np.array([[2.0 + 1e-12, 2.0], [3.0, 2.0]])).tolist() == [-1, 0]
 
 
 def test_an_unknown_table_is_refused_by_name() -> None:
