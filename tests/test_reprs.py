@@ -140,7 +140,6 @@ def shown():
         "Deadline": dl.Deadline(100.0, 2.0),
         "DeadlineOnWire": dl.DeadlineOnWire(hosts=("api.internal",)),
         "EnforcedAgent": dl.enforce(async_graph("http://127.0.0.1:9"), 20, "E"),
-        "DecisionTable": findings.decision_table("ADR-011"),
         "Difference": paired_mean_difference(np.arange(9.0), np.zeros(9)),
         "Budget": dl.Budget(tokens=6000, cost=0.02, price=dl.Price(0.15, 0.60)),
         "DocMind": dl.docmind("papers", "questions.jsonl", retries=0),

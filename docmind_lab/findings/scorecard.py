@@ -52,7 +52,6 @@ COMPONENTS = MappingProxyType(
 """What is measured of an arm, in the order of every array here. Each is NaN for all arms where nothing can be said."""
 
 PERFS: Final = ("judged", "measured")
-_RECORD: Final = "ADR-056"
 _RESAMPLES, _SEED = 2000, 7
 # Below this many seeds a percentile bootstrap interval is known to be too narrow (Efron and Tibshirani, An
 # Introduction to the Bootstrap, 1993, chapter 13: it inherits the plug-in variance, short by 1/n).
@@ -92,7 +91,7 @@ class Scorecard(MakesFinding):
     @property
     def sentences(self) -> tuple[str, ...]:
         """The findings, one sentence each."""
-        return (*self.table.sentences(), *self._totals_words(), *self._components_words(), *self._limits())
+        return (*self._totals_words(), *self._components_words(), *self._limits())
 
     def display_table(self) -> pd.DataFrame:
         """Return the totals, rounded, with "judged" and "measured" in the headings."""
@@ -170,7 +169,7 @@ def scorecard(runs: pd.DataFrame) -> Scorecard:
         ConfigurationError: The runs cannot be compared, fewer than two options of the record were run, or one in
             several ways.
     """
-    table = decision_table(_RECORD)
+    table = decision_table()
     frame = with_arms(runs).astype({"alternative": "str", "alternative_options": "str"})
     arms = frame.drop_duplicates("arm").sort_values("arm")[["arm", "alternative", "alternative_options"]]
     arms = arms.astype({"arm": "str"}).rename(columns={"arm": "option"}).reset_index(drop=True)

@@ -12,6 +12,7 @@ from sample_runs import concatenated, sample_run
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings import Scorecard, scorecard
+from docmind_lab.findings.decision_tables import winner_of
 
 # What A would be like if its deadline hardly held and much went on afterwards.
 BAD_A = {"caller_overrun_s": 3.0, "busy_after_deadline_s": 5.0, "source_recall": 0.0, "outcome": "timed_out"}
@@ -44,6 +45,10 @@ def test_every_scorecard_is_the_one_that_was_read() -> None:
         texts[name] = "\n".join([card.markdown(), *numbers])
         assert card.text().splitlines()[0] in card._repr_html_()
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
+
+
+def test_a_tie_has_no_winner() -> None:
+    assert winner_of(np.array([[2.0 + 1e-12, 2.0], [3.0, 2.0]])).tolist() == [-1, 0]
 
 
 def test_an_interval_is_that_of_the_seeds_and_has_no_width_where_nothing_varies() -> None:
