@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pandas as pd
 import pytest
 from drawn_figures import assert_dark_on_white, assert_words_apart, described
@@ -251,19 +250,10 @@ def test_a_point_is_the_share_of_all_runs_with_wilson_s_interval():
     assert (frame["low"].iloc[0], frame["high"].iloc[0]) == pytest.approx((found.low, found.high))
 
 
-def test_the_interval_of_a_recall_keeps_its_width_when_all_runs_are_alike_and_covers_a_known_mean():
+def test_the_interval_of_a_recall_keeps_its_width_when_all_runs_are_alike():
     alike = frontier_frame(swept("cooperative", source_recall=1.0), "source_recall")
     assert alike["high"].to_numpy() == pytest.approx(1.0)
     assert (alike["low"] < 0.7).all()
-    # Recalls of 0, ½ and 1: at least 95 % of 120 intervals of a seeded draw hold the mean, since they are cautious.
-    generator = np.random.default_rng(5)
-    runs = swept("cooperative", seeds=20).runs
-    held = 0
-    for _ in range(40):
-        drawn_runs = runs.assign(source_recall=generator.choice([0.0, 0.5, 1.0], len(runs), p=[0.2, 0.3, 0.5]))
-        frame = frontier_frame(SimpleNamespace(runs=drawn_runs), "source_recall")
-        held += int(((frame["low"] <= 0.65) & (frame["high"] >= 0.65)).sum())
-    assert held >= 0.95 * 120
 
 
 def test_runs_that_make_no_frontier_are_refused_by_name():

@@ -230,18 +230,9 @@ async def messages_of(app: Any, path: str) -> list[MutableMapping[str, Any]]:
 def calling(url: str) -> list[Route]:
     """Endpoints that call a service that never answers, each in another way."""
 
-    async def awaited(_: Request) -> Response:
-        async with httpx.AsyncClient(trust_env=False) as client:
-            return Response((await client.get(url)).text)
-
     def in_a_thread(_: Request) -> Response:
         with httpx.Client(trust_env=False) as client:
             return Response(client.get(url).text)
-
-    async def gathered(_: Request) -> Response:
-        async with httpx.AsyncClient(trust_env=False) as client:
-            await asyncio.gather(*(client.get(url) for _ in range(3)))
-        return Response("late")
 
     async def in_a_task_group(_: Request) -> Response:
         async with httpx.AsyncClient(trust_env=False) as client, asyncio.TaskGroup() as group:
@@ -257,7 +248,7 @@ def calling(url: str) -> list[Route]:
 
         return StreamingResponse(chunks())
 
-    endpoints = (awaited, in_a_thread, gathered, in_a_task_group, in_a_stream)
+    endpoints = (in_a_thread, in_a_task_group, in_a_stream)
     return [Route(f"/{endpoint.__name__}", endpoint) for endpoint in endpoints]
 
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
-import aiosqlite
 import pytest
 from deepagents import create_deep_agent
 from hypothesis import given
@@ -25,7 +23,6 @@ from langchain_core.messages import (
 )
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
-from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, create_react_agent
 from langgraph.types import Command, interrupt
@@ -165,43 +162,6 @@ def test_a_sub_agent_that_was_cut_inside_a_node_has_its_thread_mend(keeps_its_th
 
 
 # ---- real checkpointers
-
-
-@contextlib.asynccontextmanager
-async def sqlite_saver(folder: Path) -> AsyncIterator[Any]:
-    async with aiosqlite.connect(folder / "threads.sqlite") as connection:
-        yield AsyncSqliteSaver(connection)
-
-
-@contextlib.asynccontextmanager
-async def postgres_saver(folder: Path) -> AsyncIterator[Any]:
-    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
-
-    async with AsyncPostgresSaver.from_conn_string("") as saver:
-        await saver.setup()
-        yield saver
-
-
-@pytest.mark.parametrize("opened", [sqlite_saver, postgres_saver])
-def test_a_thread_in_a_store_is_repaired_on_an_event_loop_by_another_process(
-    opened: Any, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    if opened is postgres_saver:
-        request.getfixturevalue("postgres_server")
-
-    async def study() -> None:
-        async with opened(tmp_path) as saver:
-            await cut_agent(create_agent, saver)
-            # The call leaves after 0.1 s what has not unwound by then, which on a busy machine may be a write.
-            await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
-        async with opened(tmp_path) as saver:
-            model = scripted(AIMessage("The end."))
-            graph: Any = create_agent(model, two_tools(asyncio.Event()), checkpointer=saver)
-            assert (await dl.arepair(graph, THREAD)).calls_cut == ("endless",)
-            await graph.ainvoke({"messages": [HumanMessage("And now?")]}, THREAD)
-            assert told(model.asked[-1]) == {"quick": ("done", "success"), "endless": CUT_RESULT}
-
-    asyncio.run(study())
 
 
 class Cut(Exception):

@@ -140,14 +140,6 @@ def test_of_skewed_values_an_interval_of_independent_arms_holds_the_truth_in_nin
     assert times_held(two_arms(draw), REPEATS) >= stats.binom.ppf(0.001, REPEATS, 0.91)
 
 
-# ---- A/A: two arms that are the same, with independent seeds
-
-
-def flagged(p_values):
-    assert len(p_values) == REPEATS
-    return sum(p_value <= 0.05 for p_value in p_values)
-
-
 def test_arms_that_differ_are_flagged_nearly_always():
     """An A/A control could pass because nothing is ever flagged: half of the latency is."""
     rng = np.random.default_rng(1)
