@@ -7,9 +7,11 @@ from typing import Any
 import pandas as pd
 import pytest
 from flat_compare import compare_by
+from sample_runs import sample_run, study_of
 
 import docmind_lab as dl
-from benchmarks.trace_agreement import SAME_SHARE, agreement_with_stack
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings.what_if.trace_agreement import SAME_SHARE, agreement_with_stack
 from docmind_lab.tables.traces.traced_studies import traces_of_study
 
 # Each with a deadline that cuts a good part of its runs. The seeds are used nowhere else.
@@ -48,7 +50,8 @@ def test_a_research_run_that_keeps_documents_has_a_result_from_then_on() -> None
     )
     assert traces_of_study(study).runs["result_from_s"].notna().all()
     found = agreement_with_stack(study)
-    assert (len(found), found["known"].all(), found["same"].all()) == (6, True, True), found.to_string()
+    assert found.differences.empty, found
+    assert "100.00% of 6 runs are the same" in repr(found)
 
 
 @pytest.mark.full
@@ -57,7 +60,7 @@ def test_replay_agrees_with_the_stack_for_every_workload_fault_and_server() -> N
     found = [
         agreement_with_stack(
             compare_by(**case, runs=12, seed=31_000 + number, alternatives="unguarded,A,B,C,D,E,F", clock="virtual")
-        )
+        ).pairs
         for number, case in enumerate(CASES)
     ]
     assert found[0]["known"].all()
@@ -66,3 +69,9 @@ def test_replay_agrees_with_the_stack_for_every_workload_fault_and_server() -> N
     answerable = pairs[pairs["known"]]
     assert len(answerable) > 0.85 * len(pairs)
     assert answerable["same"].mean() >= SAME_SHARE, answerable[~answerable["same"]].to_string()
+
+
+def test_runs_of_several_conditions_are_refused() -> None:
+    study = study_of([sample_run("unguarded", repeat, decision_timeout_s=2.0 + repeat) for repeat in range(2)])
+    with pytest.raises(ConfigurationError, match="several values of decision_timeout_s"):
+        agreement_with_stack(study)
