@@ -21,6 +21,7 @@ from starlette.routing import Route
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
+from docmind_lab.alternatives.enforcement.wire.a2a import DeadlineExecutor
 from docmind_lab.alternatives.enforcement.wire.asgi import DeadlineMiddleware
 from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline
 from docmind_lab.alternatives.enforcement.wire.server_limits import ServerLimits
@@ -91,10 +92,14 @@ def test_a_call_may_have_a_deadline_of_any_length(stub: Stub, letter: str, limit
     assert agent.invoke({"path": "/ok"}, deadline=came).state["log"] == ["plan", "ok"]
 
 
-# ---- what a service cannot allow, for requests and tools alike
+# ---- what a service cannot allow, for requests, tools and tasks alike
 
 
-@pytest.mark.parametrize("make", [partial(DeadlineMiddleware, Starlette()), ToolDeadline], ids=["ASGI", "MCP"])
+@pytest.mark.parametrize(
+    "make",
+    [partial(DeadlineMiddleware, Starlette()), ToolDeadline, partial(DeadlineExecutor, object())],
+    ids=["ASGI", "MCP", "A2A"],
+)
 def test_options_that_cannot_be_used_name_the_field(make: Callable[..., Any]) -> None:
     for options, field in (
         ({"at_most_s": 0}, "at_most_s"),

@@ -55,9 +55,13 @@ def test_the_application_of_the_page_refuses_and_holds(names: dict[str, Any]) ->
     assert 0 < held.json()["remaining_s"] <= 8.98
 
 
-def test_the_tool_of_the_page_is_held(names: dict[str, Any]) -> None:
+def test_the_agents_of_the_page_are_made(names: dict[str, Any]) -> None:
+    assert names["client"] is not None
+    assert isinstance(names["executor"], names["AgentExecutor"])
     assert f"`{METADATA_KEY}`" in PAGE
 
+
+def test_the_tool_of_the_page_is_held(names: dict[str, Any]) -> None:
     async def main() -> str:
         async with Client(names["server"]) as client:
             async with names["dl"].deadline(5):

@@ -13,7 +13,7 @@ hooks.py               `install`, `uninstall`, `exclude`: hooks on existing HTTP
 transport.py           `transport`: one client held without hooks
 wrap_up_middleware.py  `WrapUpMiddleware`: one agent wrapped up without hooks
 call_telemetry.py      a span and three metrics of each call; imports OpenTelemetry, and is imported by nothing here
-wire/                  the deadline between processes: ASGI, MCP
+wire/                  the deadline between processes: ASGI, A2A, MCP
 
 The same classes that the lab measures enforce here. Nothing here loads pandas, matplotlib, pyarrow or Jupyter.
 """

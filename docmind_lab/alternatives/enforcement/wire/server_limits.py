@@ -12,7 +12,7 @@ from docmind_lab.core.numbers import require_allowance, require_seconds
 from docmind_lab.network.deadline_headers import deadline_in_force
 
 METADATA_KEY: Final = "docmind-lab/remaining-ms"
-"""The key under which MCP requests carry the time left, in whole milliseconds."""
+"""The key under which A2A messages and MCP requests carry the time left, in whole milliseconds."""
 
 _MOST_MS: Final = 10**15  # more than 30,000 years; a longer number may be too large for a float
 _LEAST_S: Final = 0.005  # as `PropagationPolicy.floor_s`: less is not worth a request
@@ -76,7 +76,10 @@ def remaining_metadata(metadata: Mapping[str, object] | None = None) -> dict[str
 
 
 def read_metadata_s(metadata: Mapping[str, object] | None) -> float | None:
-    """Return the seconds that the sender still waits; None if the metadata does not say, or not readably."""
+    """Return the seconds that the sender still waits; None if the metadata does not say, or not readably.
+
+    It is JSON or a protobuf Struct, whose numbers are floats.
+    """
     value = (metadata or {}).get(METADATA_KEY)
     if isinstance(value, bool):
         return None
