@@ -24,7 +24,7 @@ import docmind_lab as dl
 from docmind_lab.alternatives.enforcement.wire.a2a import DeadlineExecutor
 from docmind_lab.alternatives.enforcement.wire.asgi import DeadlineMiddleware
 from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline
-from docmind_lab.alternatives.enforcement.wire.server_limits import ServerLimits
+from docmind_lab.alternatives.enforcement.wire.server_limits import METADATA_KEY, ServerLimits, read_metadata_s
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.duration_headers import DEADLINE_HEADER, GRPC_TIMEOUT, smallest_s
 from docmind_lab.core.errors import BudgetRefused, ConfigurationError
@@ -92,7 +92,16 @@ def test_a_call_may_have_a_deadline_of_any_length(stub: Stub, letter: str, limit
     assert agent.invoke({"path": "/ok"}, deadline=came).state["log"] == ["plan", "ok"]
 
 
-# ---- what a service cannot allow, for requests, tools and tasks alike
+# ---- what a service allows, and what it cannot, for requests, tools and tasks alike
+
+
+@pytest.mark.parametrize(
+    ("came", "limit_s"),
+    [(9000, 8.5), ("9000", 8.5), (90_000, 20), ("soon", 20), (True, 20), (10**400, 20), (None, 20), ([1], 20)],
+)
+def test_the_smaller_of_what_came_and_what_is_allowed_counts(came: object, limit_s: float) -> None:
+    came_s = read_metadata_s({METADATA_KEY: came})
+    assert ServerLimits(at_most_s=20, transit_s=0.5).admitted_s(came_s, "task") == limit_s
 
 
 @pytest.mark.parametrize(

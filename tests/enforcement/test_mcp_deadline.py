@@ -41,10 +41,6 @@ def server_of(noted: Noted, **options: Any) -> MCPServer:
         return str(remaining_s())
 
     @server.tool()
-    def left_in_a_thread() -> str:
-        return str(remaining_s())
-
-    @server.tool()
     async def hang() -> str:
         noted.begun.append("hang")
         try:
@@ -134,16 +130,6 @@ def test_the_time_left_can_be_added_by_hand() -> None:
     assert noted.meta[1][METADATA_KEY] == 700
 
 
-@pytest.mark.parametrize(
-    ("came", "limit_s"), [(9000, 8.5), ("9000", 8.5), (90_000, 20), ("soon", 20), (True, 20), (10**400, 20), (None, 20)]
-)
-@pytest.mark.parametrize("tool", ["left", "left_in_a_thread"])
-def test_the_smaller_of_what_came_and_what_is_allowed_is_in_force(tool: str, came: object, limit_s: float) -> None:
-    server = server_of(Noted(), at_most_s=20, transit_s=0.5)
-    seconds = float(text_of(in_process(server, lambda client: client.call_tool(tool, meta=saying(came)))))
-    assert limit_s - BUSY_S < seconds <= limit_s
-
-
 def test_prompts_and_resources_are_held_too_and_other_requests_are_not() -> None:
     async def use(client: Client) -> tuple[str, str, int]:
         prompt = await client.get_prompt("prompt")
@@ -153,14 +139,13 @@ def test_prompts_and_resources_are_held_too_and_other_requests_are_not() -> None
     prompt, resource, tools = in_process(server_of(Noted(), at_most_s=20), use)
     assert 20 - BUSY_S < float(prompt) <= 20
     assert 20 - BUSY_S < float(resource) <= 20
-    assert tools == 3
+    assert tools == 2
 
 
-@pytest.mark.parametrize(("came", "options"), [(0, {}), (4, {}), (900, {"transit_s": 1}), (900, {"least_s": 1})])
-def test_what_cannot_be_met_is_refused_at_once_and_the_tool_never_sees_it(came: int, options: dict[str, float]) -> None:
+def test_what_cannot_be_met_is_refused_at_once_and_the_tool_never_sees_it() -> None:
     noted = Noted()
-    server = server_of(noted, at_most_s=20, **options)
-    error = in_process(server, lambda client: error_of(client.call_tool("hang", meta=saying(came))))
+    server = server_of(noted, at_most_s=20, transit_s=1)
+    error = in_process(server, lambda client: error_of(client.call_tool("hang", meta=saying(900))))
     assert error.code == REQUEST_TIMEOUT
     assert error.data == {"type": "deadline_refused"}
     assert "tools/call hang: refused, because its caller waits for" in error.message
