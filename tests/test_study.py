@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from often import often
-from sample_runs import MANIFEST, sample_study
+from sample_runs import sample_study
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
@@ -79,14 +79,3 @@ def test_a_study_saved_again_has_checksums_of_its_own(tmp_path: Path) -> None:
 def test_a_folder_without_a_study_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="holds no study"):
         Study.load(tmp_path)
-
-
-def test_it_shows_itself_as_text_and_as_html() -> None:
-    study = sample_study()
-    assert "A  cooperative" in repr(study)
-    html = study._repr_html_()
-    assert "<table" in html
-    assert "hard timeout" in html
-    assert str(MANIFEST["design"]["seed"]) in html
-    # A heading without words is an obstacle for who hears a table.
-    assert "<th></th>" not in html

@@ -117,34 +117,6 @@ def test_a_model_that_panics_answers_with_its_first_statement_alone() -> None:
     assert UnderPressure.parse("panics:0.7").reply(cited, much, "research_findings").text == "One. [a]"
 
 
-@pytest.mark.parametrize(
-    ("role", "calm", "hurried"),
-    [
-        ("research_judge", '{"decision": "CONTINUE"}', {"decision": "SATURATED"}),
-        ("research_query", '{"query": "another"}', {"query": ""}),
-        ("research_filter", '{"accepted": [1]}', {"accepted": [1]}),
-    ],
-)
-def test_a_hurrying_research_asks_no_further_query(role: str, calm: str, hurried: dict[str, Any]) -> None:
-    asks = {"role": "user", "content": json.dumps({"hypothesis": "h", "history": [{"query": "first"}]})}
-    conversation = Conversation(({"role": "system", "content": "Time left: 1.0 s of 20 s."}, asks))
-    reply = json.loads(UnderPressure().reply(Reply(calm), conversation, role).text)
-    assert hurried.items() <= reply.items()
-    nothing_asked = {"role": "user", "content": json.dumps({"hypothesis": "h", "history": []})}
-    first = Conversation((conversation.messages[0], nothing_asked))
-    if role == "research_query":
-        assert UnderPressure().reply(Reply(calm), first, role).text == calm, "the first query is asked in any case"
-
-
-def test_a_hurrying_supervisor_goes_past_the_planner() -> None:
-    tools = {f"transfer_to_{name}_agent": {} for name in ("planner", "retrieval", "synthesis")}
-    conversation = Conversation(({"role": "system", "content": "Time left: 1.0 s of 20 s."},), tools)
-    reply = UnderPressure().reply(
-        Reply(tool_calls=(ToolCall("transfer_to_planner_agent", {}),)), conversation, "supervisor"
-    )
-    assert [call.name for call in reply.tool_calls] == ["transfer_to_retrieval_agent"]
-
-
 HURRIED = {"role": "system", "content": "Time left: 1.0 s of 20 s."}
 ASKS = {"role": "user", "content": "When does the quoll hunt?"}
 RETURNED = {"role": "tool", "tool_call_id": "1", "name": "atlas", "content": "The quoll hunts at night. It is spotted."}

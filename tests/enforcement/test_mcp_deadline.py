@@ -153,10 +153,7 @@ def test_what_cannot_be_met_is_refused_at_once_and_the_tool_never_sees_it() -> N
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("through", [over_http, in_process])
-def test_a_tool_that_the_deadline_cuts_is_cancelled_and_answered_with_an_error(
-    through: Callable[[MCPServer, Use], Any],
-) -> None:
+def test_a_tool_that_the_deadline_cuts_is_cancelled_and_answered_with_an_error() -> None:
     noted = Noted()
 
     async def use(client: Client) -> tuple[MCPError, str]:
@@ -165,7 +162,7 @@ def test_a_tool_that_the_deadline_cuts_is_cancelled_and_answered_with_an_error(
         return error, text_of(await client.call_tool("left"))
 
     begun_s = time.monotonic()
-    error, after = through(server_of(noted), use)
+    error, after = in_process(server_of(noted), use)
     assert time.monotonic() - begun_s < 0.06 + 2 * BUSY_S
     assert (error.code, error.data) == (REQUEST_TIMEOUT, {"type": "deadline_exceeded"})
     assert "tools/call hang" in error.message

@@ -17,8 +17,9 @@ from langchain.agents import create_agent
 from langchain_core.tools import BaseTool, tool
 from langchain_openai import ChatOpenAI
 from langgraph_supervisor.handoff import create_forward_message_tool
-from limited_clients import ASYNC, BLOCKING, Ask, asking, with_openai
+from limited_clients import ASYNC, BLOCKING, OFTEN, Ask, asking, with_openai
 from manual_clock import ManualClock
+from often import often
 from own_runs import simulated
 from script_modules import load_script
 from stub_server import StubServer
@@ -197,7 +198,7 @@ def test_a_silent_policy_only_stops_tools_and_one_that_keeps_them_only_tells() -
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("ask", [*BLOCKING, *ASYNC])
+@pytest.mark.parametrize("ask", often([*BLOCKING, *ASYNC], *OFTEN))
 def test_before_the_reserve_each_client_sends_the_same_bytes_and_in_it_the_line(
     ask: Ask, stub: Callable[..., StubServer]
 ) -> None:
@@ -420,7 +421,7 @@ def _in_examples(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("_in_examples")
-@pytest.mark.parametrize("arm", ["A", "E"])
+@pytest.mark.parametrize("arm", often(["A", "E"], "E"))
 @pytest.mark.parametrize("name", GRAPHS)
 def test_a_graph_of_the_examples_answers_in_a_time_in_which_it_does_not_otherwise(name: str, arm: str) -> None:
     timeout_s, reserve_s = GRAPHS[name]
