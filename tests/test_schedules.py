@@ -51,7 +51,7 @@ SLACK_S: dict[Alternative, float | None] = {
     Hybrid(): RETURN_SLACK_S,
     Native(): 0.0,
 }
-FEW, MANY = 13, 250  # of each of eight alternatives: a hundred schedules, and two thousand
+FEW, MANY = 13, 60  # of each of eight alternatives: a hundred schedules, and five hundred
 # Instants are sums of many durations: the last bits of a deadline are not those of what is compared with it.
 ROUNDING_S = 1e-6
 
