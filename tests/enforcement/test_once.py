@@ -78,8 +78,7 @@ def test_a_repeated_call_returns_the_result_that_was_kept(is_async: bool) -> Non
     assert again == first
 
 
-def require_kept_in(opened: Callable[[], Any]) -> None:
-    """Call a tool twice, each time over a store that is opened anew."""
+def test_results_are_kept_in_a_store_that_is_opened_anew(tmp_path: Path) -> None:
     sent: list[str] = []
 
     @tool(response_format="content_and_artifact")
@@ -90,21 +89,10 @@ def require_kept_in(opened: Callable[[], Any]) -> None:
 
     results = []
     for _ in range(2):
-        with opened() as store:
+        with SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")) as store:
             store.setup()
             results.append(call(dl.once(letter, store=store)))
     assert (results[1], results[1].artifact, sent) == (results[0], {"file": "a.png"}, ["x"])
-
-
-def test_results_are_kept_in_a_file_of_sqlite(tmp_path: Path) -> None:
-    require_kept_in(lambda: SqliteStore.from_conn_string(str(tmp_path / "store.sqlite")))
-
-
-@pytest.mark.usefixtures("postgres_server")
-def test_results_are_kept_on_a_server_of_postgres() -> None:
-    from langgraph.store.postgres import PostgresStore
-
-    require_kept_in(lambda: PostgresStore.from_conn_string(""))
 
 
 @pytest.mark.parametrize("happens", [cut, fail])
