@@ -15,7 +15,7 @@ from in_threads import in_threads
 from sample_runs import sample_run, sample_study
 
 import docmind_lab as dl
-from docmind_lab.core.budgets import Budget, Meter, Price, ReplyCap, Spent
+from docmind_lab.core.budgets import Budget, Meter, Price, Spent
 from docmind_lab.core.errors import (
     BudgetError,
     CallsSpent,
@@ -140,25 +140,6 @@ def test_of_many_threads_no_more_get_a_call_than_there_are_calls() -> None:
 
     in_threads(*[ask] * 8)
     assert (len(admitted), meter.spent().calls, meter.spent().tokens) == (50, 50, 100)
-
-
-@pytest.mark.parametrize(
-    ("budget", "spent", "cap"),
-    [
-        (Budget(calls=3), (0, 0), None),
-        (Budget(tokens=1000), (300, 100), ReplyCap(600, "tokens")),
-        (Budget(tokens=1000), (5000, 0), ReplyCap(1, "tokens")),
-        (Budget(tokens=100_000), (0, 0), None),  # more than a model may be asked for
-        (Budget(cost=0.0020, price=PRICE), (400, 0), ReplyCap(400, "cost")),
-        (Budget(tokens=1000, cost=0.0020, price=PRICE), (400, 0), ReplyCap(400, "cost")),
-        (Budget(tokens=500, cost=0.0020, price=PRICE), (400, 0), ReplyCap(100, "tokens")),
-        (Budget(cost=0.002, price=Price(1.0, 0.0)), (0, 0), None),
-    ],
-)
-def test_a_reply_may_have_what_is_left(budget: Budget, spent: tuple[int, int], cap: ReplyCap | None) -> None:
-    meter = Meter(budget)
-    meter.charge(*spent)
-    assert meter.reply_cap() == cap
 
 
 # ---- comparisons

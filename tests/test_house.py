@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import graphlib
 import importlib
 import importlib.metadata
@@ -111,9 +112,15 @@ def modules() -> Iterator[tuple[str, Path]]:
         yield ".".join(parts[:-1] if parts[-1] == "__init__" else parts), path
 
 
+# Three tests look at each module.
+@functools.cache
+def nodes_of(path: Path) -> list[ast.AST]:
+    return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+
+
 def imported(path: Path, known: set[str]) -> Iterator[str]:
     """Every module of the package that is imported: at the top, within a function, or for types only."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes_of(path):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(PACKAGE.name):
             for alias in node.names:
                 whole = f"{node.module}.{alias.name}"
@@ -178,7 +185,7 @@ def test_no_text_names_a_module_of_a_package_above() -> None:
     upward = set()
     for name, path in modules():
         room = name.split(".")[1] if name != PACKAGE.name else "views"
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in nodes_of(path):
             text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
             place = re.fullmatch(rf"{PACKAGE.name}\.(\w+)\.[\w.]+(:\w+)?", text)
             if place and ranks.get(place[1], 0) > ranks.get(room, len(ROOMS)):

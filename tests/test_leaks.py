@@ -46,7 +46,7 @@ def settled(check: object, limit_s: float = 5.0) -> bool:
     return bool(check())
 
 
-@pytest.mark.parametrize("repeats", [2, pytest.param(100, marks=pytest.mark.full)])
+@pytest.mark.parametrize("repeats", [2, pytest.param(12, marks=pytest.mark.full)])
 def test_runs_of_every_alternative_leave_nothing_behind(repeats: int) -> None:
     process = psutil.Process()
     children = process.children(recursive=True)

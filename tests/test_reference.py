@@ -35,8 +35,11 @@ PUBLIC: Final[dict[str, Any]] = {
     "docmind_lab.findings.agreement.agreement": dl.agreement.agreement,
 }
 CALLABLE = {name: value for name, value in PUBLIC.items() if callable(value)}
-# Seconds each: on the wall clock, or with services in a process.
-LONG = {f"docmind_lab.{name}" for name in ("pressure", "MultiAgentCoordinator", "findings.agreement.agreement")}
+# Seconds each: on the wall clock, with services in a process, or all figures as pictures.
+LONG = {
+    f"docmind_lab.{name}"
+    for name in ("pressure", "MultiAgentCoordinator", "findings.agreement.agreement", "views.plots.save_study")
+}
 
 
 def callables() -> Iterator[tuple[str, Any, str]]:

@@ -51,7 +51,7 @@ SLACK_S: dict[Alternative, float | None] = {
     Hybrid(): RETURN_SLACK_S,
     Native(): 0.0,
 }
-FEW, MANY = 13, 250  # of each of eight alternatives: a hundred schedules, and two thousand
+FEW, MANY = 13, 40  # of two alternatives, and of each of eight: three hundred schedules
 # Instants are sums of many durations: the last bits of a deadline are not those of what is compared with it.
 ROUNDING_S = 1e-6
 
@@ -102,7 +102,8 @@ def check(measured: MeasuredRun, slack_s: float | None, said: object, *, has_hop
 @pytest.mark.parametrize(
     ("alternative", "schedules"),
     often(
-        [(each, count) for each in SLACK_S for count in (FEW, MANY)], (Cooperative(), FEW), (AsyncCancellation(), FEW)
+        [(Cooperative(), FEW), (AsyncCancellation(), FEW), *((each, MANY) for each in SLACK_S)],
+        *((Cooperative(), FEW), (AsyncCancellation(), FEW)),
     ),
     ids=str,
 )
@@ -119,19 +120,6 @@ def test_each_alternative_keeps_its_contract_under_every_fault(kind: str, system
     options = ServiceOptions(OPTIONS.profile, (Fault.parse(kind),))
     for alternative, slack_s in {**SLACK_S, Native(per_step=True): None}.items():
         check(system.measure(order_of(alternative, 6.0), options), slack_s, alternative)
-
-
-@pytest.mark.parametrize(("kind", "tries"), [("disconnect", 2), ("empty", 1)])
-def test_a_broken_reply_is_tried_again_or_named_and_never_taken_for_an_answer(
-    kind: str, tries: int, system: SimulatedSystem
-) -> None:
-    options = ServiceOptions(OPTIONS.profile, (Fault.parse(f"{kind}:synthesis"),))
-    for alternative in (Cooperative(), Hybrid()):
-        measured = system.measure(order_of(alternative, 100.0), options)
-        broken = [call for call in measured.calls if (call.role, call.seen_from) == ("synthesis", "client")]
-        assert len(broken) % tries == 0 < len(broken), alternative
-        assert (measured.run.outcome == "failed") == (kind == "disconnect"), alternative
-        assert not measured.run.answer_score > 0.0, alternative
 
 
 def test_each_alternative_keeps_its_contract_over_a_tree_of_services_too() -> None:

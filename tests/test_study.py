@@ -8,12 +8,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from often import often
-from sample_runs import MANIFEST, sample_study
+from sample_runs import sample_study
 
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.findings.study import Study, prepare_folder
-from docmind_lab.tables.manifest import without_checksums
 from docmind_lab.tables.records import TABLES
 
 
@@ -55,7 +54,7 @@ def test_a_newer_schema_is_refused_with_the_remedy(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "runs.parquet", "calls.parquet", "events.parquet"])
-@pytest.mark.parametrize("places", often([40, 150], 40))
+@pytest.mark.parametrize("places", often([15, 150], 15))
 def test_a_byte_that_was_changed_is_an_error_that_names_the_file(name: str, places: int, tmp_path: Path) -> None:
     sample_study().save(tmp_path)
     file = tmp_path / name
@@ -77,25 +76,6 @@ def test_a_study_saved_again_has_checksums_of_its_own(tmp_path: Path) -> None:
     assert Study.load(tmp_path / "second").manifest == sample_study().manifest
 
 
-def test_a_study_without_checksums_is_read(tmp_path: Path) -> None:
-    sample_study().save(tmp_path)
-    plain = without_checksums(json.loads((tmp_path / "manifest.json").read_text()))
-    (tmp_path / "manifest.json").write_text(json.dumps(plain))
-    sample_study(runs=2).runs.to_parquet(tmp_path / "runs.parquet")
-    assert len(Study.load(tmp_path).runs) == len(sample_study(runs=2).runs)
-
-
 def test_a_folder_without_a_study_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(RecordError, match="holds no study"):
         Study.load(tmp_path)
-
-
-def test_it_shows_itself_as_text_and_as_html() -> None:
-    study = sample_study()
-    assert "A  cooperative" in repr(study)
-    html = study._repr_html_()
-    assert "<table" in html
-    assert "hard timeout" in html
-    assert str(MANIFEST["design"]["seed"]) in html
-    # A heading without words is an obstacle for who hears a table.
-    assert "<th></th>" not in html

@@ -18,7 +18,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.types import Command, StreamMode
 
 from docmind_lab.alternatives.bound import state_reader
-from docmind_lab.core.budgets import STOP_REASON_OF, current_meter
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import BudgetError, RunCut
 from docmind_lab.core.levels import SPENDING_REASONS, RunOutcome
@@ -258,7 +257,7 @@ class RunProgress:
         state = self.state
         if self._is_interrupted or state.get(INTERRUPT):
             return Outcome("interrupted", _draft(state), _documents(state), "interrupted", state=state)
-        reason = str(state.get("stop_reason", "")) or _stop_reason_of_cut_reply()
+        reason = str(state.get("stop_reason", ""))
         if reason:
             return self.early_outcome(reason)
         turn = _messages_since_question(state)
@@ -295,12 +294,6 @@ def _draft(state: Mapping[str, Any]) -> str:
 
 def _documents(state: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
     return tuple(state.get("documents", ()))
-
-
-def _stop_reason_of_cut_reply() -> str:
-    """Return the stop reason if a budget of tokens or cost cut a reply; "" if none did."""
-    meter = current_meter()
-    return "" if meter is None or meter.cut_by is None else STOP_REASON_OF[meter.cut_by]
 
 
 TimeOut = Callable[[Exception], str]

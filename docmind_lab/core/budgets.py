@@ -32,9 +32,6 @@ NO_BUDGETS: Final = "none"
 _MILLION = 1_000_000
 # Sums of many small prices differ from the limit by rounding; a billionth of it is no overspending.
 _ROUNDING = 1e-9
-# A model refuses a request for more tokens than it can write; today's chat models can write this many or more. While
-# more is left, a request says nothing, and a longer reply passes the limit by itself.
-_LARGEST_CAP = 4096
 
 
 @dataclass(frozen=True)
@@ -179,23 +176,14 @@ class Spent:
     cost: float = math.nan
 
 
-@dataclass(frozen=True)
-class ReplyCap:
-    """The most tokens that a reply may have, and the budget that sets this cap."""
-
-    tokens: int
-    kind: Kind
-
-
 class Meter:
     """Counts what one run has spent of its budget. Any thread may use it.
 
-    is_enforced: off, it counts and refuses nothing. cut_by: the budget at whose end a reply was cut; None if none was.
+    is_enforced: off, it counts and refuses nothing.
     """
 
     def __init__(self, budget: Budget, *, is_enforced: bool = True) -> None:
         self.budget, self.is_enforced = budget, is_enforced
-        self.cut_by: Kind | None = None
         self._tokens, self._calls, self._cost = 0, 0, 0.0
         self._lock = threading.Lock()
 
@@ -230,28 +218,6 @@ class Meter:
             if self.budget.price is not None:
                 self._cost += self.budget.price.cost(input_tokens, output_tokens)
 
-    def reply_cap(self) -> ReplyCap | None:
-        """Return the most tokens that the next reply may have, at least 1; None if no enforced budget is close.
-
-        The tokens of the request itself are not subtracted: they are known only once the response reports them.
-        """
-        if not self.is_enforced:
-            return None
-        caps: list[ReplyCap] = []
-        with self._lock:
-            if self.budget.tokens is not None:
-                caps.append(ReplyCap(max(1, self.budget.tokens - self._tokens), "tokens"))
-            price = self.budget.price
-            if self.budget.cost is not None and price is not None and price.output_per_million > 0:
-                affordable = (self.budget.cost - self._cost) * _MILLION / price.output_per_million
-                caps.append(ReplyCap(max(1, math.floor(affordable)), "cost"))
-        smallest = min(caps, key=lambda cap: cap.tokens, default=None)
-        return smallest if smallest is not None and smallest.tokens <= _LARGEST_CAP else None
-
-    def note_cut(self, kind: Kind) -> None:
-        """Record that a reply was cut because this budget ran out."""
-        self.cut_by = kind
-
     def _refusal(self, role: str, source: str) -> SpendingRefused | None:
         if not self.is_enforced:
             return None
@@ -265,8 +231,6 @@ class Meter:
 
 
 _ERRORS: dict[Kind, type[SpendingRefused]] = {"tokens": TokensSpent, "calls": CallsSpent, "cost": CostSpent}
-STOP_REASON_OF: dict[Kind, str] = {kind: error.stop_reason for kind, error in _ERRORS.items()}
-"""Kind of budget → stop reason of a run that it ended."""
 
 
 def current_meter() -> Meter | None:

@@ -13,22 +13,18 @@ recommendation.py     the smallest decision timeout that keeps a promise, and ho
                       recommendation_words.py says it
 endings.py            runs that failed, were interrupted or were ended by a budget, which no timeout changes
 contrasts.py          every arm against one, seed by seed
-decision_tables.py    decision tables as their records print them: sums, and who wins under which weights;
-                      and what was measured of other people's software
+decision_tables.py    ADR-056's decision table, and what was measured of other people's software
 scorecard.py          ADR-056's table with measured Perf, and its words
 """
 
 from docmind_lab.findings.contrasts import contrasts
-from docmind_lab.findings.decision_tables import DecisionTable, decision_table
 from docmind_lab.findings.recommendation import Recommendation, final_call_s, recommend
 from docmind_lab.findings.scorecard import Scorecard, scorecard
 
 __all__ = [
-    "DecisionTable",
     "Recommendation",
     "Scorecard",
     "contrasts",
-    "decision_table",
     "final_call_s",
     "recommend",
     "scorecard",

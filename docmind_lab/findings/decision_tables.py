@@ -1,11 +1,9 @@
-"""Tables that come with the package: decision tables as their records print them, and what surveys measured.
+"""Tables that come with the package: the decision table of ADR-056, and what surveys measured.
 
-    table = decision_table("ADR-056")
-    table.recomputed()          # option, printed, recomputed, difference, agrees
+    decision_table().matrix()   # a row for each option and a column for each criterion
     does_it_stop()              # a row for each way to set a timeout in other people's software
 
-The numbers of decisions are in docmind_lab/core/data/decision_tables.json, with where they stand. Sums are made with
-decimals: a total that does not agree disagrees on paper, and not in the last bit of a float.
+The numbers of the decision are in docmind_lab/core/data/decision_tables.json, with where they stand.
 """
 
 from __future__ import annotations
@@ -15,7 +13,6 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,45 +24,32 @@ from pydantic import TypeAdapter
 
 from docmind_lab.core.data import data_in
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.findings.finding import Finding, MakesFinding
 
 Matrix = np.ndarray[Any, np.dtype[np.float64]]
 
+_RECORD: Final = "ADR-056"
 # Totals of scores with one decimal and weights in percent differ by 0.001 at least; a float's last bits are no tie.
 _SAME_TOTAL: Final = 1e-9
 
 
 @dataclass(frozen=True)
 class DecisionOption:
-    """One row of a decision table: a score of 0 to 10 for each criterion, and the printed total and decision.
+    """One row of a decision table: an alternative, and its score of 0 to 10 for each criterion."""
 
-    alternative: the level of the tables of a study that is this option; empty when a study has none.
-    """
-
-    name: str
     alternative: str
-    scores: tuple[Decimal, ...]
-    printed_total: Decimal
-    printed_decision: str
+    scores: tuple[float, ...]
 
 
-@dataclass(frozen=True, repr=False)
-class DecisionTable(MakesFinding):
+@dataclass(frozen=True)
+class DecisionTable:
     """Options judged by weighted criteria, as a record prints them.
 
-    Args:
-        name: Name of the record.
-        title: Title of the record.
-        citation: Place of the table in the record.
-        weights_percent: Each criterion with its weight; they add up to 100.
-        options: Rows of the table, in the order printed.
-        measurable: The criterion that a study of deadlines can measure; empty when there is none.
+    name: that of the record. weights_percent: each criterion with its weight; they add up to 100. options: rows of the
+    table, in the order printed. measurable: the criterion that a study of deadlines can measure.
     """
 
     name: str
-    title: str
-    citation: str
-    weights_percent: Mapping[str, Decimal]
+    weights_percent: Mapping[str, float]
     options: tuple[DecisionOption, ...]
     measurable: str
 
@@ -77,106 +61,18 @@ class DecisionTable(MakesFinding):
     @property
     def weights(self) -> Matrix:
         """The weights of the criteria, shares of 1."""
-        return np.array([float(percent) for percent in self.weights_percent.values()]) / 100
-
-    @property
-    def selected(self) -> str:
-        """The name of the option that the record selects."""
-        return next(option.name for option in self.options if option.printed_decision == "Selected")
+        return np.array([*self.weights_percent.values()]) / 100
 
     def matrix(self) -> Matrix:
-        """Return the scores as floats, a row for each option and a column for each criterion."""
-        return np.array([[float(score) for score in option.scores] for option in self.options])
-
-    def recomputed(self) -> pd.DataFrame:
-        """Compare the printed total of each option with the total of its scores; one row per option, as printed.
-
-        Columns: option, printed, recomputed, difference (printed − recomputed), agrees (within half a unit of the last
-        printed digit, which is all that rounding can explain), printed_rank, recomputed_rank (1 is the highest total).
-        """
-        rows = []
-        for option in self.options:
-            points = zip(self.weights_percent.values(), option.scores, strict=True)
-            total = sum((percent / 100 * score for percent, score in points), Decimal(0))
-            apart = option.printed_total - total
-            agrees = abs(apart) <= _half_a_unit(option.printed_total)
-            numbers = {"printed": float(option.printed_total), "recomputed": float(total), "difference": float(apart)}
-            rows.append({"option": option.name, **numbers, "agrees": agrees})
-        frame = pd.DataFrame(rows)
-        for name in ("printed", "recomputed"):
-            frame[f"{name}_rank"] = frame[name].rank(ascending=False, method="min").astype("int64")
-        return frame
-
-    def sentences(self) -> tuple[str, ...]:
-        """Return in words which totals disagree, and whether the order of the options does."""
-        frame = self.recomputed()
-        lines = [
-            f"{self.name} prints {row['printed']:g} for {row['option']}; its scores and weights give "
-            f"{row['recomputed']:g}, {abs(row['difference']):g} {'less' if row['difference'] > 0 else 'more'}."
-            for row in frame[~frame["agrees"]].to_dict("records")
-        ]
-        if not lines:
-            return (f"All {len(frame)} printed totals of {self.name} follow from their scores and weights.",)
-        same = (frame["printed_rank"] == frame["recomputed_rank"]).all()
-        return (
-            *lines,
-            f"The order of its options is {'the same' if same else 'another one'} with the totals recomputed.",
-        )
-
-    def finding(self) -> Finding:
-        """Return scores and totals, with the weights in the headings, and which totals disagree."""
-        frame = pd.DataFrame({"option": [option.name for option in self.options]})
-        for place, (name, percent) in enumerate(self.weights_percent.items()):
-            frame[f"{name} ({percent:g} %)"] = [f"{option.scores[place]}" for option in self.options]
-        frame["printed"] = [f"{option.printed_total}" for option in self.options]
-        frame["recomputed"] = [f"{value:g}" for value in self.recomputed()["recomputed"]]
-        words = (f"{self.name}: {self.title}", frame, self.sentences())
-        return Finding(words, {"selected": self.selected}, {"totals": self.recomputed()})
-
-    def winners(self, scores: Matrix | None = None, names: tuple[str, ...] = (), step_percent: int = 1) -> pd.DataFrame:
-        """Return who wins under which weights: a row for all weights in whole steps, a column for each in percent.
-
-        The column winner is "" where several options share the lead.
-
-        Args:
-            scores: A row for each option; those of the record when left out.
-            names: The options of the rows.
-            step_percent: Divides 100.
-        """
-        grid = weights_in_steps(len(self.criteria), step_percent)
-        named = np.array([*(names or [option.name for option in self.options]), ""])
-        totals = grid / 100 @ (self.matrix() if scores is None else scores).T
-        return pd.DataFrame(grid, columns=list(self.criteria)).assign(winner=named[winner_of(totals)])
+        """Return the scores, a row for each option and a column for each criterion."""
+        return np.array([option.scores for option in self.options])
 
 
 @functools.cache
-def decision_table(name: str) -> DecisionTable:
-    """Return the table of the record "ADR-056" or "ADR-011".
-
-    Args:
-        name: Of the record.
-
-    Raises:
-        ConfigurationError: There is no such record.
-    """
-    tables = data_in("decision_tables.json")
-    if name not in tables:
-        raise ConfigurationError(f"table must be one of {', '.join(tables)}, not {name!r}")
-    return TypeAdapter(DecisionTable).validate_python({"name": name, **tables[name]})
-
-
-def _half_a_unit(printed: Decimal) -> Decimal:
-    exponent = printed.as_tuple().exponent
-    assert isinstance(exponent, int)  # only NaN and infinity have another
-    return Decimal(5).scaleb(exponent - 1)
-
-
-def weights_in_steps(criteria: int, step_percent: int = 1) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """Return all weights in whole steps that add up to 100 %: a row each, a column for each criterion."""
-    steps = 100 // step_percent
-    cells = np.indices([steps + 1] * (criteria - 1)).reshape(criteria - 1, -1).T
-    cells = cells[cells.sum(axis=1) <= steps]
-    return np.column_stack([cells, steps - cells.sum(axis=1)]) * step_percent
+def decision_table() -> DecisionTable:
+    """Return the table of ADR-056."""
+    table = data_in("decision_tables.json")[_RECORD]
+    return TypeAdapter(DecisionTable).validate_python({"name": _RECORD, **table})
 
 
 def winner_of(totals: Matrix) -> np.ndarray[Any, np.dtype[np.int64]]:

@@ -1,9 +1,8 @@
-"""The scorecard: a decision record's table with Perf measured instead of judged, and what would change its decision.
+"""The scorecard: a decision record's table with Perf measured instead of judged.
 
     card = scorecard(study.runs)
     card.totals                 # one row per option of the record, then the arms it does not know
     card.components             # what Perf is made of: measured, score
-    card.simplex                # under which weights which option wins
 
 ADR-056 does not say what its Perf means. Here it is the mean of four components, in the order of what a deadline is
 for: answers that came in time, of those that could have; how long the caller waited beyond the deadline; what the
@@ -23,7 +22,7 @@ import numpy as np
 import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.text import join_names, number, one_line, percent, with_interval
+from docmind_lab.core.text import join_names, number, one_line, with_interval
 from docmind_lab.findings.decision_tables import DecisionTable, Matrix, decision_table, winner_of
 from docmind_lab.findings.finding import Finding, MakesFinding
 from docmind_lab.tables.conditions import CONDITION, CONTROL, conditions_in_words, with_arms
@@ -53,7 +52,6 @@ COMPONENTS = MappingProxyType(
 """What is measured of an arm, in the order of every array here. Each is NaN for all arms where nothing can be said."""
 
 PERFS: Final = ("judged", "measured")
-_RECORD: Final = "ADR-056"
 _RESAMPLES, _SEED = 2000, 7
 # Below this many seeds a percentile bootstrap interval is known to be too narrow (Efron and Tibshirani, An
 # Introduction to the Bootstrap, 1993, chapter 13: it inherits the plug-in variance, short by 1/n).
@@ -68,8 +66,6 @@ class Scorecard(MakesFinding):
     totals: one row per arm: option, alternative, a column for each criterion as judged (NaN: the record has none),
     perf_measured, perf_low, perf_high, total_judged, total_measured, total_low, total_high.
     components: one row per arm and component: option, alternative, component, measured, score (NaN: not measured).
-    weight_map: one row per Perf (judged, measured) and weights of a grid in steps of 1 %: perf, a column for each
-    criterion in percent, winner ("" where several options share the lead).
     by_component: component that was measured → the option that leads with that one as Perf; "" for a tie.
     table: the record's. seeds: how many questions were asked under each arm. context: the conditions, in words.
     """
@@ -77,7 +73,6 @@ class Scorecard(MakesFinding):
     table: DecisionTable
     totals: pd.DataFrame
     components: pd.DataFrame
-    weight_map: pd.DataFrame
     by_component: Mapping[str, str]
     seeds: int
     context: str
@@ -88,16 +83,6 @@ class Scorecard(MakesFinding):
         return self.totals[self.totals["total_judged"].notna()]
 
     @property
-    def simplex(self) -> pd.DataFrame:
-        """The share of all weights under which each option leads alone: perf, option, alternative, wins_share."""
-        known = self.scored[["option", "alternative"]]
-        frames = []
-        for perf, cells in self.weight_map.groupby("perf", sort=False):
-            wins = known["option"].map(cells["winner"].value_counts() / len(cells)).fillna(0.0)
-            frames.append(known.assign(perf=str(perf), wins_share=wins))
-        return pd.concat(frames, ignore_index=True)[["perf", "option", "alternative", "wins_share"]]
-
-    @property
     def decision(self) -> dict[str, str]:
         """The option that leads at the weights of the table, for each Perf (judged, measured); "" for a tie."""
         names = [*self.scored["option"], ""]
@@ -106,7 +91,7 @@ class Scorecard(MakesFinding):
     @property
     def sentences(self) -> tuple[str, ...]:
         """The findings, one sentence each."""
-        return (*self.table.sentences(), *self._totals_words(), *self._weights_words(), *self._limits())
+        return (*self._totals_words(), *self._components_words(), *self._limits())
 
     def display_table(self) -> pd.DataFrame:
         """Return the totals, rounded, with "judged" and "measured" in the headings."""
@@ -144,14 +129,8 @@ class Scorecard(MakesFinding):
         total = with_interval(row["total_measured"], row["total_low"], row["total_high"], 2)
         yield (f"With measured {measurable} {measured} leads, {was}, with {total} of 10 (95 % bootstrap interval).")
 
-    def _weights_words(self) -> Iterator[str]:
-        """Yield which weights and components would change the decision."""
-        for perf, frame in self.simplex.groupby("perf", sort=False):
-            winning = frame[frame["wins_share"] > 0].sort_values("wins_share", ascending=False, kind="stable")
-            shares = zip(winning["option"], winning["wins_share"], strict=True)
-            phrases = [f"{one_line(option)} leads under {share_text(share)}" for option, share in shares]
-            leads = join_names(phrases) if phrases else "no option leads alone"
-            yield f"Of all weights, with {perf} {self.table.measurable}, {leads}."
+    def _components_words(self) -> Iterator[str]:
+        """Yield who leads by each component of Perf alone."""
         leaders_of: dict[str, list[str]] = {}
         for component, option in self.by_component.items():
             leaders_of.setdefault(one_line(option) or "none alone", []).append(component)
@@ -190,7 +169,7 @@ def scorecard(runs: pd.DataFrame) -> Scorecard:
         ConfigurationError: The runs cannot be compared, fewer than two options of the record were run, or one in
             several ways.
     """
-    table = decision_table(_RECORD)
+    table = decision_table()
     frame = with_arms(runs).astype({"alternative": "str", "alternative_options": "str"})
     arms = frame.drop_duplicates("arm").sort_values("arm")[["arm", "alternative", "alternative_options"]]
     arms = arms.astype({"arm": "str"}).rename(columns={"arm": "option"}).reset_index(drop=True)
@@ -224,13 +203,6 @@ def scorecard(runs: pd.DataFrame) -> Scorecard:
         table=table,
         totals=totals.sort_values("total_judged", key=pd.isna, kind="stable", ignore_index=True),
         components=each_component.assign(measured=measured.ravel(), score=scores.ravel()),
-        weight_map=pd.concat(
-            [
-                table.winners(judged, names).assign(perf="judged"),
-                table.winners(options_with(perf), names).assign(perf="measured"),
-            ],
-            ignore_index=True,
-        ),
         by_component={name: (*names, "")[int(place)] for name, place in leads.items()},
         seeds=seeds,
         context=" · ".join(conditions_in_words(runs)),
@@ -320,13 +292,6 @@ def _scores_of(means: Matrix) -> Matrix:
     """Return the score of each component, 0 to 10, NaN if not measured. means: components on the last axis."""
     zero, best = (np.array([getattr(each, end) for each in COMPONENTS.values()]) for end in ("zero", "best"))
     return np.asarray(10.0 * np.clip((means - zero) / (best - zero), 0.0, 1.0))
-
-
-def share_text(share: float) -> str:
-    """Return a share in percent that is rounded to 0 or 100 only if it is exactly that."""
-    if 0 < share < 0.0005:
-        return "less than 0.1%"
-    return "more than 99.9%" if 0.9995 <= share < 1 else percent(share, 1 if 0 < share < 1 else 0)
 
 
 def _intervals(totals: pd.DataFrame, name: str, digits: int) -> list[str]:

@@ -295,7 +295,6 @@ EVENTS: Final[Mapping[str, str]] = {
     "refused, cut), of (the host or tool), left_s.",
     "tokens_generated": "A server generated tokens. detail: begun_at_s, tokens, call_id, attempt.",
     "deadline_cut": "A call was cut by the deadline. detail: kind, source.",
-    "reply_cut": "A reply was cut at the tokens that a second budget had left. detail: kind, budget, tokens.",
     "usage_missing": "A response did not say what it used: tokens and cost could not be charged. detail: kind.",
     "retrieved": "Documents were found. detail: ids, topics, strategy, router_used.",
     "result_available": "The run first had something to return: documents or text.",

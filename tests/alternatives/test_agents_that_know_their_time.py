@@ -117,34 +117,6 @@ def test_a_model_that_panics_answers_with_its_first_statement_alone() -> None:
     assert UnderPressure.parse("panics:0.7").reply(cited, much, "research_findings").text == "One. [a]"
 
 
-@pytest.mark.parametrize(
-    ("role", "calm", "hurried"),
-    [
-        ("research_judge", '{"decision": "CONTINUE"}', {"decision": "SATURATED"}),
-        ("research_query", '{"query": "another"}', {"query": ""}),
-        ("research_filter", '{"accepted": [1]}', {"accepted": [1]}),
-    ],
-)
-def test_a_hurrying_research_asks_no_further_query(role: str, calm: str, hurried: dict[str, Any]) -> None:
-    asks = {"role": "user", "content": json.dumps({"hypothesis": "h", "history": [{"query": "first"}]})}
-    conversation = Conversation(({"role": "system", "content": "Time left: 1.0 s of 20 s."}, asks))
-    reply = json.loads(UnderPressure().reply(Reply(calm), conversation, role).text)
-    assert hurried.items() <= reply.items()
-    nothing_asked = {"role": "user", "content": json.dumps({"hypothesis": "h", "history": []})}
-    first = Conversation((conversation.messages[0], nothing_asked))
-    if role == "research_query":
-        assert UnderPressure().reply(Reply(calm), first, role).text == calm, "the first query is asked in any case"
-
-
-def test_a_hurrying_supervisor_goes_past_the_planner() -> None:
-    tools = {f"transfer_to_{name}_agent": {} for name in ("planner", "retrieval", "synthesis")}
-    conversation = Conversation(({"role": "system", "content": "Time left: 1.0 s of 20 s."},), tools)
-    reply = UnderPressure().reply(
-        Reply(tool_calls=(ToolCall("transfer_to_planner_agent", {}),)), conversation, "supervisor"
-    )
-    assert [call.name for call in reply.tool_calls] == ["transfer_to_retrieval_agent"]
-
-
 HURRIED = {"role": "system", "content": "Time left: 1.0 s of 20 s."}
 ASKS = {"role": "user", "content": "When does the quoll hunt?"}
 RETURNED = {"role": "tool", "tool_call_id": "1", "name": "atlas", "content": "The quoll hunts at night. It is spotted."}
@@ -235,7 +207,7 @@ def test_in_research_no_further_query_begins_and_the_findings_are_written() -> N
 
 
 # The caller of B that has waited in vain gets nothing, whatever there is.
-@pytest.mark.parametrize("name", often(["A", "C:propagate", "D:propagate", "E", "F:propagate"], "A", "E"))
+@pytest.mark.parametrize("name", often(["A", "C:propagate", "D:propagate", "E", "F:propagate"], "A"))
 def test_a_research_that_is_cut_returns_its_draft(name: str) -> None:
     plain, anytime = (dl.compare(dl.research(), 25.0, alternatives=each, runs=2) for each in (name, f"{name}+anytime"))
     assert set(plain.runs["outcome"].astype(str)) <= {"partial", "timed_out"}
@@ -245,18 +217,6 @@ def test_a_research_that_is_cut_returns_its_draft(name: str) -> None:
     drafts = anytime.calls[(anytime.calls["role"] == "synthesis") & (anytime.calls["seen_from"] == "server")]
     assert len(drafts), "a draft is a model call, and is paid for"
     assert not (anytime.runs["outcome"] == "answered").any(), "a draft is not presented as the answer"
-
-
-def test_the_report_meets_the_latency_that_it_has_without_drafts() -> None:
-    study = dl.compare(dl.research(), 600.0, alternatives="A,A+anytime", world=dl.World(latencies="typical"), runs=2)
-    calls = study.calls[(study.calls["role"] == "synthesis") & (study.calls["seen_from"] == "client")]
-    drafts, reports = calls[calls["step"] != "0.0.1"], calls[calls["step"] == "0.0.1"]
-    assert set(drafts["step"]) <= {"1.0.1", "2.0.1", "3.0.1"}
-    assert len(drafts)
-    seeds = study.runs.set_index("run_id")["seed"]
-    took_s = reports.groupby(reports["run_id"].map(seeds))["latency_s"].agg(["min", "max", "size"])
-    assert (took_s["size"] == 2).all()
-    assert took_s["min"].tolist() == pytest.approx(took_s["max"].tolist(), abs=0.001)
 
 
 # ---- where a policy would change nothing

@@ -6,11 +6,9 @@ import math
 from typing import Any
 
 import pytest
-from langchain_core.messages import AIMessage, HumanMessage
 from virtual_runs import VirtualRuns, details
 
-from docmind_lab.alternatives.base import RunProgress
-from docmind_lab.core.budgets import Budget, Meter, Price, metering
+from docmind_lab.core.budgets import Budget, Price
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 
 # Without a second budget the first question takes 9 calls, 5,710 tokens and 9.6 s. Documents come with the fourth.
@@ -78,32 +76,6 @@ def test_a_run_that_spent_its_budget_with_nothing_to_show_failed_and_was_not_tim
 ) -> None:
     run = measured(virtual_runs, "A", calls=1).run
     assert (run.outcome, run.stop_reason, run.documents_count) == ("failed", "call_budget", 0)
-
-
-def test_a_reply_is_cut_at_the_tokens_that_are_left_and_kept_as_a_draft(virtual_runs: VirtualRuns) -> None:
-    # Synthesis begins with 1,442 tokens spent, and would write 137.
-    run = measured(virtual_runs, "A", tokens=1500)
-    assert details(run, "reply_cut") == [{"budget": "tokens", "kind": "llm", "tokens": 58}]
-    assert (run.run.outcome, run.run.stop_reason) == ("partial", "token_budget")
-    generated = [call.output_tokens for call in run.calls if call.kind == "llm" and call.seen_from == "server"]
-    assert generated[-1] == 58
-    assert run.outcome.answer
-
-
-def test_a_last_word_that_was_cut_is_no_answer() -> None:
-    progress = RunProgress({"messages": [HumanMessage("q"), AIMessage("It begins with")], "visits": ["synthesis"]})
-    assert progress.final_outcome().outcome == "answered"
-    with metering(Meter(Budget(tokens=10))) as meter:
-        meter.note_cut("tokens")
-        outcome = progress.final_outcome()
-    assert (outcome.outcome, outcome.stop_reason, outcome.answer) == ("partial", "token_budget", "It begins with")
-
-
-def test_retries_count_as_calls_of_a_run(virtual_runs: VirtualRuns) -> None:
-    run = measured(virtual_runs, "A", "http_500@1:planner", calls=CALLS).run
-    plain = measured(virtual_runs, "A", "http_500@1:planner").run
-    assert plain.calls_spent == plain.llm_calls
-    assert run.calls_spent <= CALLS
 
 
 def test_the_deadline_still_ends_a_run_whose_other_budgets_are_ample(virtual_runs: VirtualRuns) -> None:

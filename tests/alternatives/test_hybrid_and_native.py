@@ -20,8 +20,6 @@ from docmind_lab.network.recorder import Recorder
 
 INPUTS = {"messages": [HumanMessage("?", id="question")]}
 THREAD = {"configurable": {"thread_id": "t"}}
-# An alternative that holds is back within this of its deadline on a busy machine; one that does not, after 30 s.
-HELD_S = 1.0
 
 
 class State(TypedDict):
@@ -85,19 +83,6 @@ def test_a_step_after_the_deadline_is_not_started_and_documents_are_kept(alterna
     outcome, _ = run(alternative, runnable, budget_s=0.5, clock=clock)
     assert started == []
     assert outcome.outcome == "partial"
-    assert [document["id"] for document in outcome.documents] == ["a"]
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize(
-    ("alternative", "reason"), [(Hybrid(), "step_timeout"), (Native(), "node_timeout")], ids=["E", "F"]
-)
-def test_a_node_that_waits_without_a_client_is_cancelled_and_what_was_found_is_kept(
-    alternative: Alternative, reason: str
-) -> None:
-    outcome, late_s = run(alternative, graph(lambda: None, lambda: asyncio.sleep(30.0)))
-    assert late_s < HELD_S
-    assert (outcome.outcome, outcome.stop_reason) == ("partial", reason)
     assert [document["id"] for document in outcome.documents] == ["a"]
 
 

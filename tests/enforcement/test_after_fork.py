@@ -55,7 +55,7 @@ CALLS_OF_A_THOUSAND = 1000 // 8
 
 @pytest.mark.wall
 @pytest.mark.parametrize("how", often(["fork", "multiprocessing"], "fork"))
-@pytest.mark.parametrize("calls", [3, pytest.param(CALLS_OF_A_THOUSAND, marks=pytest.mark.full)])
+@pytest.mark.parametrize("calls", [2, pytest.param(CALLS_OF_A_THOUSAND, marks=pytest.mark.full)])
 def test_forked_processes_answer_under_every_alternative_on_connections_of_their_own(
     stub: Stub, how: str, calls: int
 ) -> None:

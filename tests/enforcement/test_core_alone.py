@@ -59,21 +59,13 @@ def python_with_the_core_alone(code: str) -> subprocess.CompletedProcess[str]:
 def test_a_graph_is_enforced_with_the_core_alone() -> None:
     code = """
 import asyncio
-from typing import TypedDict
-from langgraph.graph import StateGraph, START, END
+from langgraph.graph import StateGraph, START
 import docmind_lab as dl
-
-class State(TypedDict):
-    n: int
 
 async def slow(state):
     await asyncio.sleep(30)
 
-builder = StateGraph(State)
-builder.add_node("slow", slow)
-builder.add_edge(START, "slow")
-builder.add_edge("slow", END)
-agent = dl.enforce(builder.compile(), 0.1, "E")
+agent = dl.enforce(StateGraph(dict).add_node(slow).add_edge(START, "slow").compile(), 0.1, "E")
 print(asyncio.run(agent.ainvoke({"n": 1})).outcome, agent.check())
 dl.install(["httpx"])
 with dl.deadline(1):
@@ -103,23 +95,16 @@ def test_the_command_says_where_it_is() -> None:
 @pytest.mark.full
 def test_a_graph_of_ones_own_is_examined_and_measured_without_what_the_labs_systems_need() -> None:
     code = """
-from typing import TypedDict
 import httpx
-from langgraph.graph import StateGraph, START, END
+from langgraph.graph import StateGraph, START
 import docmind_lab as dl
-
-class State(TypedDict):
-    text: str
 
 def look_up(state):
     asked = {"model": "m", "messages": [{"role": "user", "content": state["text"]}]}
     answer = httpx.post("https://api.openai.com/v1/chat/completions", json=asked, timeout=None).json()
     return {"text": answer["choices"][0]["message"]["content"]}
 
-builder = StateGraph(State)
-builder.add_node("look_up", look_up)
-builder.add_edge(START, "look_up")
-builder.add_edge("look_up", END)
+builder = StateGraph(dict).add_node(look_up).add_edge(START, "look_up")
 graph = dl.graph(builder.compile(), [{"text": "How deep is the harbour?"}])
 study = dl.compare(graph, 60, alternatives="control,A,E", runs=4, workers=1)
 print(sorted(set(study.runs["outcome"])))

@@ -182,23 +182,6 @@ def test_the_three_metrics_count_calls_and_what_was_cut(recorded: Recorded) -> N
     assert overrun.attributes == {"workload": "support", "alternative": "hybrid", "clock": "wall"}
 
 
-def test_names_of_conventions_are_the_conventions_own(recorded: Recorded) -> None:
-    from opentelemetry.semconv._incubating.attributes import gen_ai_attributes
-    from opentelemetry.semconv.attributes import error_attributes
-
-    known = {
-        value
-        for module in (gen_ai_attributes, error_attributes)
-        for value in vars(module).values()
-        if isinstance(value, str)
-    }
-    recorded.telemetry(a_result(outcome="failed", error=LookupError()))
-    names = set(recorded.span.attributes or {})
-    assert {name for name in names if not name.startswith("docmind.")} <= known
-    # The lab's own names stand in for it; once there is one, both should use it.
-    assert "gen_ai.agent.finish_reason" not in known
-
-
 def test_a_processor_that_fails_leaves_the_answer_and_a_warning_without_the_message(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
@@ -223,7 +206,8 @@ def test_an_empty_name_is_refused() -> None:
         CallTelemetry(" ")
 
 
-WITHOUT = """sys.modules["opentelemetry"] = None
+WITHOUT = """import sys
+sys.modules["opentelemetry"] = None
 try:
     import docmind_lab.alternatives.enforcement.call_telemetry
 except Exception as error:
@@ -232,18 +216,8 @@ except Exception as error:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    ("code", "said"),
-    [
-        (
-            "import docmind_lab.alternatives.enforcement as it; print(f'{it.__name__}.call_telemetry' in sys.modules)",
-            "False",
-        ),
-        ("import docmind_lab.alternatives.enforcement.call_telemetry; print('pandas' in sys.modules)", "False"),
-        (WITHOUT, "OpenTelemetry is not installed: pip install 'docmind_lab[telemetry]', or leave on_result out"),
-    ],
-    ids=["enforce imports no telemetry", "telemetry imports no tables", "without OpenTelemetry the remedy is named"],
-)
-def test_what_a_service_imports(code: str, said: str) -> None:
-    program = [sys.executable, "-c", f"import sys\n{code}"]
-    assert subprocess.run(program, capture_output=True, text=True, check=True).stdout.strip() == said
+def test_without_opentelemetry_the_remedy_is_named() -> None:
+    made = subprocess.run([sys.executable, "-c", WITHOUT], capture_output=True, text=True, check=True)
+    assert (
+        made.stdout == "OpenTelemetry is not installed: pip install 'docmind_lab[telemetry]', or leave on_result out\n"
+    )

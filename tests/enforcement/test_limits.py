@@ -12,6 +12,7 @@ import pytest
 from limited_clients import (
     ASYNC,
     BLOCKING,
+    OFTEN,
     Ask,
     asking,
     silent_server,
@@ -20,6 +21,7 @@ from limited_clients import (
     with_httpx,
     with_requests,
 )
+from often import often
 from stub_server import StubServer
 
 import docmind_lab as dl
@@ -52,7 +54,7 @@ OWN_TIMEOUTS: dict[Any, tuple[str, ...]] = {
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("ask", [*BLOCKING, *ASYNC])
+@pytest.mark.parametrize("ask", often([*BLOCKING, *ASYNC], *OFTEN))
 def test_a_call_is_cut_by_the_limit_that_is_over_and_its_client_has_its_own_timeout(
     ask: Ask, stub: Callable[..., StubServer]
 ) -> None:
@@ -73,28 +75,21 @@ def test_a_call_is_cut_by_the_limit_that_is_over_and_its_client_has_its_own_time
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("ask", [*BLOCKING, *ASYNC])
+@pytest.mark.parametrize("ask", often([*BLOCKING, *ASYNC], *OFTEN))
 def test_the_wait_for_a_connection_is_part_of_the_wait_for_the_first_token(ask: Ask, deaf_port: int) -> None:
-    agent = dl.enforce(asking(ask, f"http://127.0.0.1:{deaf_port}"), 20, "E", limits=LIMITS)
-    (cut,) = agent.invoke({"path": ""}).calls_cut
+    limits = dl.Limits(first_token_s=9, by_role={"ask": LIMITS})
+    agent = dl.enforce(asking(ask, f"http://127.0.0.1:{deaf_port}"), 20, "E", limits=limits)
+    result = agent.invoke({"path": ""})
+    assert "1 call cut by the limit first token" in repr(result)
+    (cut,) = result.calls_cut
     assert cut.limit == "first_token"
     assert 0.29 <= cut.after_s < 0.3 + PAUSE_S
 
 
-@pytest.mark.wall
-@pytest.mark.parametrize("alternative", PROPAGATING)
-def test_each_alternative_that_propagates_holds_limits_of_a_node_in_production(
-    alternative: str, stub: Callable[..., StubServer]
-) -> None:
-    limits = dl.Limits(first_token_s=9, by_role={"ask": LIMITS})
-    agent = dl.enforce(asking(with_httpx, stub(silent_server).url, "never"), 20, alternative, limits=limits)
-    result = agent.invoke({"path": ""})
-    assert [(cut.limit, result.outcome) for cut in result.calls_cut] == [("first_token", "answered")]
-    assert "1 call cut by the limit first token" in repr(result)
-
-
-@pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("ask", [*BLOCKING, *ASYNC])
+@pytest.mark.parametrize(
+    ("ask", "stream"),
+    often([*product([*BLOCKING, *ASYNC], (False, True))], *((ask, place % 2 == 0) for place, ask in enumerate(OFTEN))),
+)
 def test_each_client_is_cut_at_the_instant_in_virtual_time_under_each_alternative_that_propagates(
     ask: Ask, stream: bool
 ) -> None:

@@ -92,16 +92,16 @@ def test_a_call_may_have_a_deadline_of_any_length(stub: Stub, letter: str, limit
     assert agent.invoke({"path": "/ok"}, deadline=came).state["log"] == ["plan", "ok"]
 
 
-@pytest.mark.parametrize("client", BLOCKING, ids=lambda client: client.__name__)
-@pytest.mark.parametrize("value", [1e13, 10**13, 1e14, "10000000000000", 999_999_999_999_999])
-def test_no_metadata_makes_a_request_fail(stub: Stub, client: Callable[[str], None], value: object) -> None:
-    limit_s = ServerLimits().admitted_s(read_metadata_s({METADATA_KEY: value}), "task")
-    assert limit_s is not None
-    with dl.deadline(limit_s):
-        client(stub(quick).url)
+# ---- what a service allows, and what it cannot, for requests, tools and tasks alike
 
 
-# ---- what a service cannot allow, for requests, tools and tasks alike
+@pytest.mark.parametrize(
+    ("came", "limit_s"),
+    [(9000, 8.5), ("9000", 8.5), (90_000, 20), ("soon", 20), (True, 20), (10**400, 20), (None, 20), ([1], 20)],
+)
+def test_the_smaller_of_what_came_and_what_is_allowed_counts(came: object, limit_s: float) -> None:
+    came_s = read_metadata_s({METADATA_KEY: came})
+    assert ServerLimits(at_most_s=20, transit_s=0.5).admitted_s(came_s, "task") == limit_s
 
 
 @pytest.mark.parametrize(

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import httpx
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import REQUEST_TIMEOUT
 from served_in_loop import served
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
 from docmind_lab.alternatives.enforcement.scope import deadline, remaining_s
 from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline, deadline_meta, with_deadlines
@@ -47,10 +41,6 @@ def server_of(noted: Noted, **options: Any) -> MCPServer:
         return str(remaining_s())
 
     @server.tool()
-    def left_in_a_thread() -> str:
-        return str(remaining_s())
-
-    @server.tool()
     async def hang() -> str:
         noted.begun.append("hang")
         try:
@@ -59,16 +49,6 @@ def server_of(noted: Noted, **options: Any) -> MCPServer:
             noted.ended.append("cancelled")
             raise
         return "late"
-
-    @server.tool()
-    def hang_in_a_thread() -> str:
-        time.sleep(0.5)
-        noted.ended.append("thread done")
-        return "late"
-
-    @server.tool()
-    async def broken() -> str:
-        raise TimeoutError("a database, say")
 
     @server.prompt()
     async def prompt() -> str:
@@ -150,16 +130,6 @@ def test_the_time_left_can_be_added_by_hand() -> None:
     assert noted.meta[1][METADATA_KEY] == 700
 
 
-@pytest.mark.parametrize(
-    ("came", "limit_s"), [(9000, 8.5), ("9000", 8.5), (90_000, 20), ("soon", 20), (True, 20), (10**400, 20), (None, 20)]
-)
-@pytest.mark.parametrize("tool", ["left", "left_in_a_thread"])
-def test_the_smaller_of_what_came_and_what_is_allowed_is_in_force(tool: str, came: object, limit_s: float) -> None:
-    server = server_of(Noted(), at_most_s=20, transit_s=0.5)
-    seconds = float(text_of(in_process(server, lambda client: client.call_tool(tool, meta=saying(came)))))
-    assert limit_s - BUSY_S < seconds <= limit_s
-
-
 def test_prompts_and_resources_are_held_too_and_other_requests_are_not() -> None:
     async def use(client: Client) -> tuple[str, str, int]:
         prompt = await client.get_prompt("prompt")
@@ -169,14 +139,13 @@ def test_prompts_and_resources_are_held_too_and_other_requests_are_not() -> None
     prompt, resource, tools = in_process(server_of(Noted(), at_most_s=20), use)
     assert 20 - BUSY_S < float(prompt) <= 20
     assert 20 - BUSY_S < float(resource) <= 20
-    assert tools == 5
+    assert tools == 2
 
 
-@pytest.mark.parametrize(("came", "options"), [(0, {}), (4, {}), (900, {"transit_s": 1}), (900, {"least_s": 1})])
-def test_what_cannot_be_met_is_refused_at_once_and_the_tool_never_sees_it(came: int, options: dict[str, float]) -> None:
+def test_what_cannot_be_met_is_refused_at_once_and_the_tool_never_sees_it() -> None:
     noted = Noted()
-    server = server_of(noted, at_most_s=20, **options)
-    error = in_process(server, lambda client: error_of(client.call_tool("hang", meta=saying(came))))
+    server = server_of(noted, at_most_s=20, transit_s=1)
+    error = in_process(server, lambda client: error_of(client.call_tool("hang", meta=saying(900))))
     assert error.code == REQUEST_TIMEOUT
     assert error.data == {"type": "deadline_refused"}
     assert "tools/call hang: refused, because its caller waits for" in error.message
@@ -184,10 +153,7 @@ def test_what_cannot_be_met_is_refused_at_once_and_the_tool_never_sees_it(came: 
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("through", [over_http, in_process])
-def test_a_tool_that_the_deadline_cuts_is_cancelled_and_answered_with_an_error(
-    through: Callable[[MCPServer, Use], Any],
-) -> None:
+def test_a_tool_that_the_deadline_cuts_is_cancelled_and_answered_with_an_error() -> None:
     noted = Noted()
 
     async def use(client: Client) -> tuple[MCPError, str]:
@@ -196,59 +162,9 @@ def test_a_tool_that_the_deadline_cuts_is_cancelled_and_answered_with_an_error(
         return error, text_of(await client.call_tool("left"))
 
     begun_s = time.monotonic()
-    error, after = through(server_of(noted), use)
+    error, after = in_process(server_of(noted), use)
     assert time.monotonic() - begun_s < 0.06 + 2 * BUSY_S
     assert (error.code, error.data) == (REQUEST_TIMEOUT, {"type": "deadline_exceeded"})
     assert "tools/call hang" in error.message
     assert noted.ended == ["cancelled"]
     assert after == "None"
-
-
-@pytest.mark.wall
-def test_a_tool_in_a_thread_is_answered_at_the_deadline_and_runs_on() -> None:
-    noted = Noted()
-
-    async def use(client: Client) -> list[str]:
-        await error_of(client.call_tool("hang_in_a_thread", meta=saying(60)))
-        return list(noted.ended)
-
-    assert in_process(server_of(noted), use) == []
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("limit_ms", [60, 20_000], ids=["cut", "answered"])
-def test_a_request_that_nobody_awaits_outlives_the_tool_that_left_it(limit_ms: int) -> None:
-    """wall: the deadline passes under the request, which is answered after it."""
-    ends: list[str] = []
-    tasks: list[asyncio.Task[None]] = []
-
-    async def slow(_: Request) -> Response:
-        await asyncio.sleep(0.3)
-        return Response("noted")
-
-    async def use(client: Client) -> None:
-        async with served(Starlette(routes=[Route("/", slow)])) as url:
-
-            async def audit() -> None:
-                async with httpx.AsyncClient(trust_env=False) as http:
-                    ends.append((await http.get(url)).text)
-
-            @server.tool()
-            async def charge() -> str:
-                tasks.append(asyncio.create_task(audit()))
-                await asyncio.sleep(0 if limit_ms > 1000 else 30)
-                return "charged"
-
-            with contextlib.suppress(MCPError):
-                await client.call_tool("charge", meta=saying(limit_ms))
-            await asyncio.wait(tasks, timeout=10)
-
-    server = server_of(Noted())
-    in_process(server, use)
-    assert ends == ["noted"]
-
-
-def test_a_timeout_of_the_tools_own_is_no_deadline() -> None:
-    result = in_process(server_of(Noted(), at_most_s=20), lambda client: client.call_tool("broken"))
-    assert result.is_error
-    assert text_of(result) == "Error executing tool broken"

@@ -19,6 +19,7 @@ from langgraph.types import Send
 from limited_clients import (
     ASYNC,
     BLOCKING,
+    OFTEN,
     Ask,
     silent_server,
     with_aiohttp,
@@ -26,6 +27,7 @@ from limited_clients import (
     with_httpx,
     with_requests,
 )
+from often import often
 from stub_server import StubConnection, StubRequest, StubServer
 
 import docmind_lab as dl
@@ -73,7 +75,7 @@ CUT = ("partial", [f"branch {number}" for number in range(4)], (StreamedText("wo
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("ask", [*BLOCKING, *ASYNC])
+@pytest.mark.parametrize("ask", often([*BLOCKING, *ASYNC], *OFTEN))
 def test_each_client_leaves_the_text_so_far_of_a_cut_branch_beside_what_the_others_wrote(ask: Ask, stub: Stub) -> None:
     result = dl.enforce(fan_out(ask, stub(silent_server).url), 0.8, "E").invoke({})
     assert of_the_cut(result) == CUT

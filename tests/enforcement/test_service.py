@@ -40,6 +40,7 @@ def test_a_standard_timeout_leaves_the_service_and_its_upstream_busy(example: An
     assert hang.next_s > 5
 
 
+@pytest.mark.full
 @pytest.mark.skipif(not hasattr(os, "kill"), reason="needs signals")
 def test_a_service_that_is_stopped_ends_its_requests_within_its_budget(example: Any) -> None:
     with example.servers() as (upstream, service), httpx.Client(trust_env=False, timeout=10) as client:

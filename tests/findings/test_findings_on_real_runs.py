@@ -9,7 +9,7 @@ from sample_runs import concatenated
 
 from docmind_lab.alternatives.controls import FakeTimeout
 from docmind_lab.core.lateness import HELD_WITHIN_S
-from docmind_lab.findings import recommend, scorecard
+from docmind_lab.findings import recommend
 from docmind_lab.tables.conditions import with_arms
 
 EVERY = ("unguarded", "A", "B", "C", "D", "E", "F", "B:naive", FakeTimeout())
@@ -35,16 +35,6 @@ def test_those_who_enforce_nothing_are_caught_by_what_was_measured_and_nobody_el
     assert (overrun_s[list(NOT_ENFORCING)] - control_s).abs().max() < HELD_WITHIN_S
     assert HELD_WITHIN_S < overrun_s["D  stop flag"] < control_s - HELD_WITHIN_S
     assert (overrun_s.drop(["D  stop flag", *NOT_ENFORCING]) < HELD_WITHIN_S).all()
-
-
-def test_a_scorecard_of_real_runs_puts_those_that_keep_the_deadline_ahead(runs: pd.DataFrame) -> None:
-    card = scorecard(runs)
-    perf = card.totals.set_index("option")["perf_measured"]
-    assert perf["A  cooperative"] == perf["C  async cancellation"] == 10.0
-    assert perf["fake timeout"] <= perf["B  hard timeout"] < perf["D  stop flag"] < perf["A  cooperative"]
-    assert card.decision["measured"] == "A  cooperative"
-    # At 10 s the control had no answer in time, so that nobody can be held to one.
-    assert "Not measured here, its weight left to the others: answered." in card.sentences
 
 
 def test_a_budget_that_answered_nothing_in_time_is_said_to_be_too_short(runs: pd.DataFrame) -> None:

@@ -12,6 +12,7 @@ from sample_runs import concatenated, sample_run
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings import Scorecard, scorecard
+from docmind_lab.findings.decision_tables import winner_of
 
 # What A would be like if its deadline hardly held and much went on afterwards.
 BAD_A = {"caller_overrun_s": 3.0, "busy_after_deadline_s": 5.0, "source_recall": 0.0, "outcome": "timed_out"}
@@ -40,34 +41,14 @@ def test_every_scorecard_is_the_one_that_was_read() -> None:
     texts = {}
     for name, each in runs.items():
         card = scorecard(each)
-        numbers = [
-            frame.to_csv(index=False, float_format="%.5g") for frame in (card.totals, card.components, card.simplex)
-        ]
+        numbers = [frame.to_csv(index=False, float_format="%.5g") for frame in (card.totals, card.components)]
         texts[name] = "\n".join([card.markdown(), *numbers])
         assert card.text().splitlines()[0] in card._repr_html_()
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
 
 
-def test_a_decision_that_changes_is_found_with_the_weights_under_which_it_does() -> None:
-    runs = four_options(A=BAD_A)
-    runs.loc[runs["alternative"].astype(str) == "cooperative", "answered_in_time"] = False
-    card = scorecard(runs)
-    # A scores 0 for answers and for sources; judged complexity and alignment still carry it, but no longer everywhere.
-    simplex = card.simplex[card.simplex["perf"] == "measured"].set_index("alternative")
-    assert 0 < simplex.loc["cooperative", "wins_share"] < 1
-    assert simplex["wins_share"].sum() == pytest.approx(1.0, abs=0.02)
-    measured = card.scored.set_index("option")
-    scores = measured.assign(Perf=measured["perf_measured"])[["Complexity", "Perf", "Alignment"]]
-    won = card.weight_map.query("perf == 'measured' and winner not in ('', 'A  cooperative')").iloc[0]
-    at = won[["Complexity", "Perf", "Alignment"]].to_numpy(dtype=float)
-    assert (scores @ (at / 100)).idxmax() == won["winner"]
-
-
-def test_the_weight_map_is_the_grid_and_agrees_with_the_totals_at_the_weights_of_the_record() -> None:
-    card = card_of()
-    assert len(card.weight_map) == 2 * 5151
-    at = card.weight_map.query("Complexity == 40 and Perf == 30 and Alignment == 30").set_index("perf")["winner"]
-    assert at.to_dict() == card.decision
+def test_a_tie_has_no_winner() -> None:
+    assert winner_of(np.array([[2.0 + 1e-12, 2.0], [3.0, 2.0]])).tolist() == [-1, 0]
 
 
 def test_an_interval_is_that_of_the_seeds_and_has_no_width_where_nothing_varies() -> None:

@@ -105,7 +105,7 @@ def test_a_distribution_of_no_fitted_family_is_recovered_within_8_percent(how):
 @pytest.mark.full
 @pytest.mark.parametrize(("name", "how"), CASES)
 def test_known_distributions_are_recovered_by_many_samples_without_a_bias(name, how):
-    found = np.array([errors(name, how, seed) for seed in range(1000, 1100)])
+    found = np.array([errors(name, how, seed) for seed in range(1000, 1040)])
     # The standard error of a p95 is 2 %, so some 1 in 50 of the samples may be off by more than 5 % somewhere.
     assert (np.abs(found).max(axis=1) < 0.05).mean() >= 0.9
     assert np.abs(found.mean(axis=0)).max() < 0.015

@@ -9,11 +9,8 @@ from typing import Any
 import pandas as pd
 from exported_spans import after, langsmith_run, otlp, otlp_span
 from golden import assert_golden
-from typer.testing import CliRunner
 
-import docmind_lab as dl
 from docmind_lab.statistics.latency.observed_calls import ObservedCalls, read_calls
-from docmind_lab.views.cli.app import app
 
 EXPORTS = Path(__file__).parents[1] / "traces" / "exports"
 CALLS = 24
@@ -74,11 +71,3 @@ def test_the_same_export_as_a_table_gives_the_same_calls(tmp_path: Path) -> None
     wanted = read_calls(pd.DataFrame(langsmith())).frame
     for name in ("runs.csv", "runs.parquet"):
         pd.testing.assert_frame_equal(read_calls(tmp_path / name).frame, wanted, check_dtype=False)
-
-
-def test_the_command_fits_the_calls_of_one_node(tmp_path: Path) -> None:
-    path, out = tmp_path / "runs.jsonl", tmp_path / "judge.json"
-    path.write_text("\n".join(map(json.dumps, langsmith())))
-    result = CliRunner().invoke(app, ["profile", str(path), "--node", "judge", "--out", str(out)])
-    assert result.exit_code == 0, result.output
-    assert "Fitted to 8 calls of runs.jsonl (LangSmith), node judge" in dl.LatencyProfile.named(str(out)).source

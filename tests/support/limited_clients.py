@@ -112,6 +112,8 @@ async def with_aiohttp(url: str, model: str, stream: bool) -> None:
 Ask = Callable[[str, str, bool], Any]
 BLOCKING: list[Ask] = [with_openai, with_anthropic, with_httpx, with_requests]
 ASYNC: list[Callable[[str, str, bool], Awaitable[None]]] = [with_async_openai, with_async_anthropic, with_aiohttp]
+# One of each adapter, and of each way to wait; the other SDKs stand on the same clients.
+OFTEN: list[Ask] = [with_openai, with_requests, with_async_openai, with_aiohttp]
 
 
 def asking(ask: Ask, url: str, model: str = "m", stream: bool = False) -> Any:

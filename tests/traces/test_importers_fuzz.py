@@ -72,7 +72,7 @@ CHECKED = [HealthCheck.function_scoped_fixture]
 
 
 @pytest.mark.parametrize("name", SPANS)
-@settings(max_examples=15, deadline=None, suppress_health_check=CHECKED)
+@settings(max_examples=8, deadline=None, suppress_health_check=CHECKED)
 @given(data=st.data())
 def test_no_export_ends_in_an_error_of_somebody_else(name: str, tmp_path: Path, data: st.DataObject) -> None:
     fuzz(name, tmp_path, data)

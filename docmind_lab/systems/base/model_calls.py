@@ -21,9 +21,8 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatResult
 from langchain_core.runnables import RunnableBinding
 from langchain_openai import ChatOpenAI
-from langchain_openai.chat_models.base import BaseChatOpenAI
 
-from docmind_lab.core.budgets import ReplyCap, current_meter
+from docmind_lab.core.budgets import current_meter
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline, current_policy, deadline_scope
 from docmind_lab.core.errors import BudgetError, SpendingRefused
@@ -50,30 +49,8 @@ def budget_of(error: BudgetError) -> str:
     return error.budget if isinstance(error, SpendingRefused) else "time"
 
 
-def reply_cap(request: ModelRequest[Any]) -> ReplyCap | None:
-    """Return the cap that the remaining budget puts on the reply; None if it puts none, or the model takes none."""
-    model, meter = without_bindings(request.model), current_meter()
-    if meter is None or not isinstance(model, BaseChatOpenAI):
-        return None
-    cap = meter.reply_cap()
-    settings = request.model_settings
-    own = (model.max_tokens, *(settings.get(name) for name in ("max_tokens", "max_completion_tokens")))
-    if cap is None or any(limit is not None and limit <= cap.tokens for limit in own):
-        return None
-    return cap
-
-
-def cap_reply(request: ModelRequest[Any], cap: ReplyCap | None) -> ModelRequest[Any]:
-    """Return the request with the reply limited to the cap's tokens."""
-    if cap is None:
-        return request
-    settings = {name: value for name, value in request.model_settings.items() if name != "max_completion_tokens"}
-    # By this name it takes the place of the model's own limit; ChatOpenAI sends it as max_completion_tokens.
-    return request.override(model_settings={**settings, "max_tokens": cap.tokens})
-
-
-def settle(response: ModelResponse[Any], role: str, cap: ReplyCap | None) -> None:
-    """Record the response's tokens and charge the meter, and record whether the reply was cut."""
+def settle(response: ModelResponse[Any], role: str) -> None:
+    """Record the response's tokens and charge the meter."""
     recorder, meter = current_recorder(), current_meter()
     message = next((m for m in response.result if isinstance(m, AIMessage)), None)
     usage = None if message is None else message.usage_metadata
@@ -84,11 +61,6 @@ def settle(response: ModelResponse[Any], role: str, cap: ReplyCap | None) -> Non
             meter.charge(usage["input_tokens"], usage["output_tokens"])
     elif meter is not None and meter.budget.needs_usage and recorder is not None:
         recorder.event("usage_missing", role, kind="llm")
-    was_cut = message is not None and message.response_metadata.get("finish_reason") == "length"
-    if was_cut and cap is not None and meter is not None:
-        meter.note_cut(cap.kind)
-        if recorder is not None:
-            recorder.event("reply_cut", role, kind="llm", budget=cap.kind, tokens=cap.tokens)
 
 
 # What a model call fails with: the openai client's errors; a body that is not JSON, which it lets through; and the
@@ -171,8 +143,7 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
             attempt = 0
             while True:
                 attempt += 1
-                cap = reply_cap(request)
-                call = functools.partial(handler, self._limited(request, budget, cap))
+                call = functools.partial(handler, self._limited(request, budget))
                 sent = Operation(call, call)
                 try:
                     with deadline_scope(of_seam):
@@ -184,7 +155,7 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
                     self._raise_if_spent(error, budget)
                     self._admit_retry(error, budget)
                 else:
-                    settle(response, self.role, cap)
+                    settle(response, self.role)
                     return response
 
     @contextlib.contextmanager
@@ -203,10 +174,10 @@ class ModelCalls(AgentMiddleware[SystemState, Any, Any]):
         with recorder.call("llm", self.role, position, cap_from_deadline=budget is not None):
             yield
 
-    def _limited(self, request: ModelRequest[Any], budget: TimedCall | None, cap: ReplyCap | None) -> ModelRequest[Any]:
+    def _limited(self, request: ModelRequest[Any], budget: TimedCall | None) -> ModelRequest[Any]:
         if budget is None:
-            return cap_reply(request, cap)
-        request = cap_reply(budget.prepared(request), cap)
+            return request
+        request = budget.prepared(request)
         of_model = getattr(without_bindings(request.model), "request_timeout", None)
         own = (self.request_timeout_s, request.model_settings.get("timeout"), of_model)
         timeouts = [timeout_s for timeout_s in own if isinstance(timeout_s, int | float)]

@@ -4,7 +4,6 @@
     dl.plots.overrun(study)              how far past the deadline the caller waited, and the work went on
     dl.plots.completion(study)           the share of runs answered by each instant, with bands
     dl.plots.frontier(study)             what a longer budget buys; a study with several
-    dl.plots.scorecard_weights(card)     which option wins under which weights; card: of `study.scorecard`
     dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
     dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.agreement(result)           how much later the same runs were on the wall clock than in virtual time
@@ -33,7 +32,6 @@ from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_f
 from docmind_lab.views.plots.limit_bars import nested_limits
 from docmind_lab.views.plots.look import COLOURS, OFFSCREEN, save_png
 from docmind_lab.views.plots.overruns import overrun, overrun_frame, overrun_summary
-from docmind_lab.views.plots.scorecards import scorecard_weights
 from docmind_lab.views.plots.timelines import lanes_frame, timeline, timeline_frame
 from docmind_lab.views.plots.watchdogs import false_kills, false_kills_frame
 from docmind_lab.views.plots.what_ifs import what_if_frontier
@@ -64,7 +62,6 @@ __all__ = [
     "save_load_figures",
     "save_png",
     "save_study",
-    "scorecard_weights",
     "timeline",
     "timeline_frame",
     "what_if_frontier",

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from docmind_lab.alternatives.enforcement.scope import deadline
 from docmind_lab.alternatives.enforcement.wire.request import request_deadline
 from docmind_lab.alternatives.enforcement.wire.server_limits import ServerLimits
 from docmind_lab.core.duration_headers import DEADLINE_HEADER, header_name, smallest_s
@@ -47,7 +46,6 @@ class DeadlineMiddleware:
             one in milliseconds. One that cannot be read counts as absent.
         transit_s: Seconds taken off what the header says, for the way here and back.
         least_s: Seconds that a request needs at least.
-        cuts_background: Whether the deadline also holds what goes on after the response, and what nobody awaits.
 
     Raises:
         ConfigurationError: A value cannot be used.
@@ -61,9 +59,8 @@ class DeadlineMiddleware:
         header: str = DEADLINE_HEADER,
         transit_s: float = 0.0,
         least_s: float = ServerLimits.least_s,
-        cuts_background: bool = False,
     ) -> None:
-        self.app, self._header, self._cuts_background = app, header_name(header), cuts_background
+        self.app, self._header = app, header_name(header)
         self._limits = ServerLimits(at_most_s, transit_s, least_s)
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
@@ -77,9 +74,8 @@ class DeadlineMiddleware:
         except BudgetRefused as error:
             await _send_504("deadline_refused", error, send)
             return
-        make = deadline if self._cuts_background else request_deadline
-        block = None if limit_s is None else make(limit_s, label=label)
-        response = _Response(send, block, releases=not self._cuts_background)
+        block = None if limit_s is None else request_deadline(limit_s, label=label)
+        response = _Response(send, block)
         try:
             async with block or contextlib.nullcontext():
                 await self.app(scope, receive, response.send)
@@ -113,11 +109,10 @@ class _Response:
     Args:
         send: Sends a message to the server.
         block: The deadline around the application; None for no limit.
-        releases: Whether the deadline ends with the response.
     """
 
-    def __init__(self, send: Send, block: deadline | None, *, releases: bool) -> None:
-        self._send, self._block, self._releases = send, block, releases
+    def __init__(self, send: Send, block: request_deadline | None) -> None:
+        self._send, self._block = send, block
         self.has_begun = self.is_whole = self._has_body = self._has_trailers = False
         self._late_end: Message | None = None
 
@@ -142,7 +137,7 @@ class _Response:
         self._has_trailers = self._has_trailers or message.get("trailers", False)
         if kind in _ENDS and not message.get(_ENDS[kind]) and (kind.endswith("trailers") or not self._has_trailers):
             self.is_whole = True
-            if self._releases and self._block is not None:
+            if self._block is not None:
                 self._block.release()
 
     @property
