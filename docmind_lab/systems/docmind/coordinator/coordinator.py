@@ -30,7 +30,6 @@ from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.time_policies import TimePolicies
-from docmind_lab.network.langsmith_tracing import tracing_where_admitted
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -181,7 +180,6 @@ class MultiAgentCoordinator(ShownAsCode):
         number = next(self._numbers)
         recorder = Recorder(f"query-{number}", number, deadline)
         tokens = None if write is None else WrittenTokens(write)
-        tracing = tracing_where_admitted(self.settings)
         key = thread_key(thread_id, user_id)
         with self._threads.turn(key, deadline) as fence:
             if fence is None:
@@ -191,7 +189,7 @@ class MultiAgentCoordinator(ShownAsCode):
                 callbacks: Sequence[BaseCallbackHandler] = () if tokens is None else (tokens,)
                 runnable = self.system.for_run(graph, recorder, key, context=context, callbacks=callbacks)
                 inputs: Inputs = None if query is None else {"messages": [HumanMessage(query)]}
-                with recording(recorder), tracing:
+                with recording(recorder):
                     outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
                 fallback = self._fallback(question, outcome, deadline, recorder)
         if tokens is not None and outcome.outcome in ("partial", "timed_out") and tokens.text:
