@@ -184,12 +184,6 @@ def test_headers_that_are_trickled_end_at_the_budget(ask, stub):
     assert ask(stub(answer).url, BUDGET_S).ended_at_the_budget()
 
 
-@pytest.mark.parametrize("ask", [ask_openai, ask_qdrant_async])
-def test_the_clients_own_timeout_applies_when_it_is_the_smaller_one(ask, stub):
-    timeout_s = 1  # the smallest that qdrant-client has
-    assert ask(stub(silent).url, 30.0, timeout_s=timeout_s).ended_at_the_budget(timeout_s)
-
-
 @every_client
 def test_an_answer_within_the_budget_is_not_touched(ask, stub):
     outcome = ask(stub(at_once).url, 30.0)
