@@ -19,6 +19,8 @@ import pexpect
 import pytest
 
 from docmind_lab.findings.study import Study
+from docmind_lab.network.live_endpoints import Check
+from docmind_lab.views import machine_checks
 from docmind_lab.views.cli import main
 from docmind_lab.views.cli.console import console, prints_on_stderr
 from docmind_lab.views.cli.printing import table_of
@@ -167,12 +169,16 @@ def test_a_document_of_ones_own_that_is_not_text_is_named(tmp_path: Path, run_he
 
 
 @pytest.mark.wall
-def test_doctor_checks_versions_settings_and_endpoints_and_fails_for_a_dead_one(run_here: Callable[..., Done]) -> None:
+def test_doctor_checks_versions_settings_and_endpoints_and_fails_for_a_dead_one(
+    run_here: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
     well = run_here("doctor", "--json")
     assert well.returncode == 0, well.stdout
     checks = {check["subject"]: check for check in json.loads(well.stdout)}
     assert checks["simulated services"]["verdict"] == "ok"
     assert checks["DOCMIND_AGENTS__DECISION_TIMEOUT"]["finding"] == "20.0 (default)"
+    # They take seconds to start, and do so for the first one.
+    monkeypatch.setattr(machine_checks, "_simulated_services", lambda: Check("simulated services", "ok", "start"))
     dead = run_here("doctor", DOCMIND_LLM__BASE_URL="http://127.0.0.1:9/v1", DOCMIND_LLM__API_KEY="sk-secret")
     assert dead.returncode == 1
     assert "FAILED" in dead.stdout

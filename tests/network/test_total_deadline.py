@@ -160,7 +160,7 @@ def test_a_trickled_body_ends_at_the_budget(ask, stub):
     assert len(server.requests) == 1
 
 
-@often_two
+@pytest.mark.parametrize("ask", often(CLIENTS, ask_openai))
 def test_without_a_deadline_the_clients_own_timeout_lets_the_trickled_body_run_to_its_end(ask, stub):
     outcome = ask(stub(trickled(5)).url, None, timeout_s=1)
     assert outcome.error is None

@@ -213,6 +213,7 @@ def test_the_services_print_one_line_of_json_and_end_when_their_standard_input_c
     assert (rest, errors, process.returncode) == ("", "", 0)
 
 
+@pytest.mark.full
 def test_a_process_ends_with_its_block():
     with ServiceProcess(ServiceOptions(profile=LatencyProfile.named("typical/100"))) as process:
         url = f"{process.addresses.openai_base_url}/models"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,16 +19,16 @@ from pydantic import BaseModel, Field
 from service_doors import Here
 
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.server import ServiceProcess
 
 ANSWER = "The quoll hunts at night in the eucalyptus forest. [c1]"
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 DIALECTS = pytest.mark.parametrize("dialect", CLIENTS)
 
 
-@pytest.fixture(scope="session")
-def root(services: ServiceProcess) -> str:
-    return services.addresses.openai_base_url.removesuffix("/v1")
+@pytest.fixture(scope="module")
+def root() -> Iterator[str]:
+    with contextlib.closing(Here.of(profile="typical/100")) as here:
+        yield here.addresses.openai_base_url.removesuffix("/v1")
 
 
 CALLS, ANSWERS, SHAPED = Asked(has_tool=True), Asked(has_tool=True, has_result=True), Asked(shape=SHAPE)

@@ -146,7 +146,7 @@ def test_a_text_that_is_no_sentence_is_bounded() -> None:
 
 
 @given(SCHEMAS, st.integers(0, 1000))
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_a_value_is_valid_under_its_schema(schema: dict[str, Any], seed: int) -> None:
     import jsonschema  # takes two seconds in each process that only collects the tests
 
