@@ -59,11 +59,6 @@ def test_another_python_is_refused_with_the_ones_that_work_and_the_wall_clock() 
     require_supported_python((3, 13))
 
 
-def test_sleeping_on_the_clock_outside_its_run_is_refused() -> None:
-    with pytest.raises(SimulationError, match="only inside its own run"):
-        VirtualClock().sleep(1)
-
-
 # ---- a run
 
 
@@ -197,12 +192,6 @@ def test_a_function_that_has_not_returned_at_the_horizon_fails_and_says_so() -> 
         clock.run(main)
     assert "heart waits for time.sleep" in str(caught.value)
     assert clock.now() == 60
-
-
-def test_the_return_at_the_horizon_itself_is_in_time() -> None:
-    clock = VirtualClock(horizon_s=60)
-    clock.run(time.sleep, 60)
-    assert clock.returned_at_s == 60
 
 
 def test_the_end_of_the_run_passes_through_finally_blocks_and_pools_without_a_word(
