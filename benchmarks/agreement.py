@@ -156,14 +156,9 @@ def _machine_busy_s() -> float:
 
 
 def _keep(out: Path, virtual: Study, wall: Study, found: Agreement) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from docmind_lab.views import plots
-
     virtual.save(out / "virtual")
     wall.save(out / "wall")
-    plots.agreement(found).figure.savefig(out / "agreement.png", dpi=150)
+    found.pairs.to_parquet(out / "pairs.parquet")
 
 
 if __name__ == "__main__":

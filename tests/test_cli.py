@@ -7,7 +7,6 @@ import importlib.metadata
 import io
 import json
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -20,6 +19,8 @@ import pexpect
 import pytest
 
 from docmind_lab.findings.study import Study
+from docmind_lab.network.live_endpoints import Check
+from docmind_lab.views import machine_checks
 from docmind_lab.views.cli import main
 from docmind_lab.views.cli.console import console, prints_on_stderr
 from docmind_lab.views.cli.printing import table_of
@@ -62,16 +63,6 @@ def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     return here
 
 
-@pytest.mark.parametrize("option", ["--latencies=fast", "--faults=hang"])
-def test_ask_refuses_what_only_simulated_services_have_where_none_answers(
-    option: str, run_here: Callable[..., Done]
-) -> None:
-    live = {"DOCMIND_LLM__BASE_URL": "http://127.0.0.1:9/v1", "DOCMIND_DATABASE__QDRANT_URL": "http://127.0.0.1:9"}
-    done = run_here("ask", "Why?", option, **live)
-    assert done.returncode == 2
-    assert f"{option.partition('=')[0]} is of the simulated services" in done.stderr
-
-
 def test_a_setting_of_the_wrong_type_is_one_line_that_names_the_variable(run_here: Callable[..., Done]) -> None:
     done = run_here("compare", DOCMIND_AGENTS__DECISION_TIMEOUT="soon")
     assert done.returncode == 2
@@ -79,9 +70,7 @@ def test_a_setting_of_the_wrong_type_is_one_line_that_names_the_variable(run_her
     assert done.stderr.strip().count("\n") == 0
 
 
-@pytest.mark.parametrize(
-    "words", [(), ("compare",), ("sweep",), ("show",), ("ask",), ("doctor",), ("serve",), ("watch",)]
-)
+@pytest.mark.parametrize("words", [(), ("compare",), ("sweep",), ("show",), ("doctor",), ("serve",), ("watch",)])
 def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(
     words: tuple[str, ...], run_here: Callable[..., Done]
 ) -> None:
@@ -170,44 +159,9 @@ def test_show_names_the_runs_there_are_when_it_does_not_find_one(
     assert "2 runs whose ids end with '1'" in named.stderr
 
 
-@pytest.mark.wall
-def test_ask_prints_the_answer_its_sources_and_what_it_took(run_here: Callable[..., Done]) -> None:
-    done = run_here("ask", "What does a hard timeout leave running?", "--latencies", "typical/40")
-    assert done.returncode == 0, done.stderr
-    answer, _, rest = done.stdout.partition("Sources")
-    assert "hard timeout" in answer
-    listed = re.findall(r"^  (\S+#\d+)  ", rest, re.MULTILINE)
-    assert listed
-    assert all(f"[{source}]" in answer for source in listed), "sources are those cited"
-    assert "A simulated model wrote this" in rest
-    assert "of 20 s" in done.stdout
-
-
-@pytest.mark.wall
-def test_ask_says_when_the_budget_cut_the_answer_and_exits_with_1(run_here: Callable[..., Done]) -> None:
-    words = ("--latencies", "typical/40", "--faults", "hang")
-    done = run_here("ask", "What does with do?", *words, DOCMIND_AGENTS__DECISION_TIMEOUT="1.5")
-    assert done.returncode == 1
-    assert "No answer within the decision timeout of 1.5 s" in done.stdout
-    assert "Cut by the budget" not in done.stdout, "said once"
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.wall
-def test_documents_of_ones_own_are_asked_and_a_broken_one_is_named(
-    tmp_path: Path, run_here: Callable[..., Done]
-) -> None:
-    (tmp_path / "pumps.md").write_text("# Pumps\n\nA pump must be primed by opening the valve.\n", encoding="utf-8")
-    (tmp_path / "cards.md").write_text("# Gift cards\n\nGift cards do not expire.\n", encoding="utf-8")
-    for question, answer in (
-        ("How must a pump be primed?", "A pump must be primed by opening the valve. [pumps.md#1]"),
-        ("Do gift cards expire?", "Gift cards do not expire. [cards.md#1]"),
-    ):
-        asked = run_here("ask", question, "--documents", str(tmp_path), "--latencies", "typical/40", "--json")
-        assert asked.returncode == 0, asked.stderr
-        assert json.loads(asked.stdout)["content"] == answer
+def test_a_document_of_ones_own_that_is_not_text_is_named(tmp_path: Path, run_here: Callable[..., Done]) -> None:
     (tmp_path / "broken.txt").write_bytes(b"\0\1nothing of the kind")
-    refused = run_here("ask", "How?", "--documents", str(tmp_path))
+    refused = run_here("compare", "--documents", str(tmp_path), "--questions", "questions.jsonl")
     assert refused.returncode == 2
     assert "broken.txt is not text: save it as UTF-8 text, or move it out of the folder" in " ".join(
         refused.stderr.split()
@@ -215,12 +169,16 @@ def test_documents_of_ones_own_are_asked_and_a_broken_one_is_named(
 
 
 @pytest.mark.wall
-def test_doctor_checks_versions_settings_and_endpoints_and_fails_for_a_dead_one(run_here: Callable[..., Done]) -> None:
+def test_doctor_checks_versions_settings_and_endpoints_and_fails_for_a_dead_one(
+    run_here: Callable[..., Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
     well = run_here("doctor", "--json")
     assert well.returncode == 0, well.stdout
     checks = {check["subject"]: check for check in json.loads(well.stdout)}
     assert checks["simulated services"]["verdict"] == "ok"
     assert checks["DOCMIND_AGENTS__DECISION_TIMEOUT"]["finding"] == "20.0 (default)"
+    # They take seconds to start, and do so for the first one.
+    monkeypatch.setattr(machine_checks, "_simulated_services", lambda: Check("simulated services", "ok", "start"))
     dead = run_here("doctor", DOCMIND_LLM__BASE_URL="http://127.0.0.1:9/v1", DOCMIND_LLM__API_KEY="sk-secret")
     assert dead.returncode == 1
     assert "FAILED" in dead.stdout

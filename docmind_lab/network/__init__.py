@@ -15,7 +15,6 @@ clients/              client libraries of a user's graph: an adapter for each, w
 replacements.py       attributes that are replaced for a while
 deadline_headers.py   the header that carries the time left, and the hosts that get it
 live_endpoints.py     whether live endpoints answer, and with which models
-langsmith_tracing.py  LangSmith's tracing, held to the endpoint allowlist; a session without proxies and redirects
 virtual_wire.py       one connection inside a process, in virtual time
 virtual_network.py    a network without sockets, below httpcore and httpcore2, for one run of a virtual clock
 

@@ -16,10 +16,11 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from typing import Any
 
+import langsmith
+
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
 from docmind_lab.network.attempts import Attempt, CallKind, LogicalCall, call_scope, current_call
-from docmind_lab.network.langsmith_tracing import tracing_off
 from docmind_lab.network.snapshots import RawEvent, Result, Snapshot
 
 
@@ -276,7 +277,7 @@ def recording(recorder: Recorder) -> Iterator[Recorder]:
     """
     token = _recorder.set(recorder)
     try:
-        with tracing_off():
+        with langsmith.tracing_context(enabled=False):
             yield recorder
     finally:
         _recorder.reset(token)

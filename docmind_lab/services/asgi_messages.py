@@ -1,14 +1,11 @@
-"""HTTP as an ASGI application sees it: requests read, answers sent, and clients that do neither dropped."""
+"""HTTP as an ASGI application sees it: requests read, and answers sent."""
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import replace
 from typing import Any
-
-from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
 from docmind_lab.network.attempts import HEADER_PREFIX
 from docmind_lab.services.plan import Chunk, Headers, ServiceRequest, Step, json_steps
@@ -25,58 +22,6 @@ Send = Callable[[Message], Awaitable[None]]
 
 class ConnectionDropped(Exception):
     """Raised through the server to make it close the connection mid-reply."""
-
-
-CLIENT_PATIENCE_S = 20.0
-"""How long a client is waited for. One that is alive sends a whole request, or reads a reply, within milliseconds."""
-
-
-class BoundedConnection(AutoHTTPProtocol):  # type: ignore[misc, valid-type]  # one of two classes, chosen when imported
-    """uvicorn's HTTP protocol, changed to close a connection on which no request begins within `patience_s`.
-
-    uvicorn itself waits for ever for the rest of a request's headers, and for a closing connection to be read.
-    """
-
-    patience_s = CLIENT_PATIENCE_S
-    # Stands for no request after which a connection was idle; None is "before the first".
-    _BUSY: object = object()
-    _timer: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: Any) -> None:
-        """Start to watch the new connection."""
-        super().connection_made(transport)
-        self._watch(self._BUSY)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Stop watching the connection."""
-        if self._timer is not None:
-            self._timer.cancel()
-        super().connection_lost(exc)
-
-    def _watch(self, was_idle_after: object) -> None:
-        """Look again after a while. was_idle_after: the request after which nothing was under way at this look."""
-        self._timer = self.loop.call_later(self.patience_s / 2, self._check, was_idle_after)
-
-    def _check(self, was_idle_after: object) -> None:
-        # `cycle` is the latest request; None before the first.
-        is_idle = self.cycle is None or self.cycle.response_complete
-        if self.transport.is_closing() or (is_idle and was_idle_after is self.cycle):
-            self.transport.abort()
-            return
-        self._watch(self.cycle if is_idle else self._BUSY)
-
-
-def send_within(send: Send, seconds: float) -> Send:
-    """Return a `send` that drops a connection whose client has not read for so many seconds."""
-
-    async def send_in_time(message: Message) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await send(message)
-        except TimeoutError:
-            raise ConnectionDropped from None
-
-    return send_in_time
 
 
 async def read_request(scope: MutableMapping[str, Any], receive: Receive) -> ServiceRequest | None:
@@ -129,9 +74,9 @@ def start_of(step: Headers) -> Message:
     return {"type": "http.response.start", "status": step.status, "headers": headers}
 
 
-async def send_json(send: Send, status: int, payload: Any, headers: tuple[tuple[str, str], ...] = ()) -> None:
+async def send_json(send: Send, status: int, payload: Any) -> None:
     """Send an answer in JSON."""
-    await send_steps(send, json_steps(status, payload, headers))
+    await send_steps(send, json_steps(status, payload))
 
 
 async def send_steps(send: Send, steps: tuple[Step, ...]) -> None:

@@ -42,11 +42,6 @@ class EndpointRequest:
         """The body as a form."""
         return dict(parse_qsl(self.body.decode("utf-8", "replace"), keep_blank_values=True))
 
-    @property
-    def fields(self) -> dict[str, Any]:
-        """The values of the query and of a body that is a JSON object."""
-        return {**self.query, **(self.json if isinstance(self.json, dict) else {})}
-
     def value(self, source: str, name: str) -> Any:
         """Return a value of the request; "" if there is none.
 
@@ -110,7 +105,7 @@ class Endpoint:
         status: Of the answer.
         json: Template of a JSON answer.
         text: Template of a text answer.
-        function: "module:attribute" of a function from `EndpointRequest` to an answer, or the function.
+        function: "module:attribute" of a function from `EndpointRequest` to an answer.
         latency: Seconds, or the distribution of the profile from which they are drawn.
         headers: Of the answer.
         effect: Whether a request changes something, which `crash-test` counts; None for what the method says: POST,
@@ -127,7 +122,7 @@ class Endpoint:
     status: int = 200
     json: Any = None
     text: str | None = None
-    function: str | Callable[[EndpointRequest], Any] = ""
+    function: str = ""
     latency: float | str = "retrieval_s"
     headers: Mapping[str, str] = field(default_factory=dict)
     folder: str = ""
@@ -183,8 +178,6 @@ class Endpoint:
 
     @property
     def _call(self) -> Callable[[EndpointRequest], Any]:
-        if callable(self.function):
-            return self.function
         if not self._module:
             raise ConfigurationError(f'function {self.function!r}: write it as "module:attribute"')
         if self.folder and self.folder not in sys.path:

@@ -26,7 +26,6 @@ import uvicorn
 from docmind_lab.core.addresses import redact_url
 from docmind_lab.core.errors import ConfigurationError, ServiceError
 from docmind_lab.core.server_behaviour import STOPS, ServerBehaviour
-from docmind_lab.services.asgi_messages import BoundedConnection
 from docmind_lab.services.endpoints import EndpointService, EndpointTable
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.hosted_behaviour import DEFAULT_HABITS, HOPS_PATH, HopBehaviour, PeerBehaviour, PeerHabits
@@ -235,7 +234,6 @@ def serve(options: ServedOptions, port: int = 0) -> None:
             access_log=False,
             timeout_graceful_shutdown=1,
             backlog=512,
-            http=BoundedConnection,
         )
         server = uvicorn.Server(config)
         typer.echo(addresses.as_json())

@@ -28,7 +28,6 @@ from urllib.parse import parse_qs
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.services.asgi_messages import (
-    CLIENT_PATIENCE_S,
     ConnectionDropped,
     Message,
     Receive,
@@ -37,7 +36,6 @@ from docmind_lab.services.asgi_messages import (
     request_of_run,
     send_json,
     send_steps,
-    send_within,
     start_of,
 )
 from docmind_lab.services.door import Door
@@ -83,7 +81,6 @@ class WallDoor(Door):
     Args:
         slots_of_run: Whether the limit of slots is of each run.
         clock: Of the log.
-        client_patience_s: How long the body of a request, and a client that does not read, are waited for.
         below_url: Where the hops of the next level are.
         clock_ahead_s: How far the clock of this process is ahead of the machine's, which is taken off the instants of
             the log.
@@ -91,7 +88,6 @@ class WallDoor(Door):
 
     slots_of_run: bool = False
     clock: Clock = WALL
-    client_patience_s: float = CLIENT_PATIENCE_S
     below_url: str = ""
     clock_ahead_s: float = 0.0
     _changed: asyncio.Condition = field(default_factory=asyncio.Condition)
@@ -109,13 +105,7 @@ class WallDoor(Door):
         if scope["type"] != "http":
             return
         received_at = self.clock.now()
-        send = send_within(send, self.client_patience_s)
-        try:
-            async with asyncio.timeout(self.client_patience_s):
-                request = await read_request(scope, receive)
-        except TimeoutError:
-            await send_json(send, 408, {"error": "the body did not come in time"}, (("connection", "close"),))
-            return
+        request = await read_request(scope, receive)
         if request is None:
             return
         request = request_of_run(request)

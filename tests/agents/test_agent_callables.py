@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import types
 from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import agents_here
@@ -19,7 +17,6 @@ from langgraph.runtime import RunControl
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.own.agents import STOPPED, agent_graph, as_question, load_agent, text_of
-from docmind_lab.views.cli.app import main
 
 
 def runs_of(agent: Any, *, decision_timeout_s: float = 30.0, **options: Any) -> pd.DataFrame:
@@ -90,22 +87,10 @@ def test_that_an_agent_was_told_to_stop_is_in_no_checkpoint() -> None:
     assert STOPPED not in graph.get_state(config).values
 
 
-def test_an_answer_before_the_deadline_is_no_partial_one() -> None:
-    runs = runs_of(agents_here.ask_in_steps, decision_timeout_s=200.0, alternatives="D")
-    assert runs.loc["stop_flag", "outcome"] == "answered"
-
-
 def test_an_agent_that_returns_no_text_has_failed() -> None:
     runs = runs_of(lambda question: "", alternatives="unguarded,A")
     assert set(runs["outcome"]) == {"failed"}
     assert set(runs["error_type"]) == {"NoAnswer"}
-
-
-def test_gold_is_looked_for_in_the_text() -> None:
-    inputs = [{"question": QUESTION, "gold": ["with"], "id": "one"}]
-    runs = runs_of(lambda question: "A WITH statement.", inputs=inputs, alternatives="A")
-    assert list(runs["answer_score"]) == [1.0]
-    assert list(runs["question_id"]) == ["one"]
 
 
 @pytest.mark.parametrize(
@@ -176,9 +161,9 @@ async def stream_of(question: str) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("agent", [agents_here.ask_in_pieces, Streaming(), stream_of])
 def test_the_pieces_of_an_async_generator_are_its_answer(agent: Any) -> None:
-    study = compare_by(runs=1, inputs=[{"input": QUESTION, "gold": ["well, plain:"]}], agent=agent, alternatives="C")
-    run = study.runs.iloc[0]
-    assert (run["outcome"], run["llm_calls"], run["answer_score"]) == ("answered", 1, 1.0)
+    inputs = [{"input": QUESTION, "gold": ["well, PLAIN:"], "id": "one"}]
+    run = compare_by(runs=1, inputs=inputs, agent=agent, alternatives="C").runs.iloc[0]
+    assert (run["outcome"], run["llm_calls"], run["answer_score"], run["question_id"]) == ("answered", 1, 1.0, "one")
 
 
 @pytest.mark.parametrize("agent", [Conversation(), Conversation().__call__])
@@ -186,28 +171,11 @@ def test_an_object_with_call_and_a_method_are_agents(agent: Any) -> None:
     assert set(runs_of(agent, alternatives="A")["outcome"]) == {"answered"}
 
 
-@pytest.mark.full
-def test_a_reference_is_an_agent_that_worker_processes_find() -> None:
-    runs = runs_of("agents_here:ask", runs=30, alternatives="A,B", workers=2)
-    assert set(runs["workload"]) == {"agent:agents_here:ask"}
-    assert set(runs["outcome"]) == {"answered"}
-
-
 def test_the_lint_judges_an_agent_by_the_alternatives_that_it_can_have() -> None:
     report = dl.doctor(dl.agent("agents_here:ask", [QUESTION]), decision_timeout_s=3.0)
     assert [verdict.alternative for verdict in report.verdicts] == ["A", "B", "C", "E"]
     with pytest.raises(ConfigurationError, match="alternative F native: a function has no timeout of its own"):
         dl.doctor(dl.agent("agents_here:ask", [QUESTION]), decision_timeout_s=3.0, alternatives="F")
-
-
-def test_doctor_takes_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    inputs = tmp_path / "inputs.jsonl"
-    inputs.write_text(json.dumps(QUESTION), encoding="utf-8")
-    options = ["--agent", "agents_here:ask_async", "--inputs", str(inputs), "--alternatives", "C"]
-    with pytest.raises(SystemExit) as ended:
-        main(["doctor", *options, "--decision-timeout", "3", "--json"])
-    assert ended.value.code == 0
-    assert json.loads(capsys.readouterr().out)["verdicts"]
 
 
 # ---- questions to an agent, and how its result is read

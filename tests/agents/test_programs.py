@@ -105,13 +105,6 @@ def test_a_program_that_ignores_sigterm_goes_on_and_sigkill_ends_it() -> None:
 
 @pytest.mark.full
 @pytest.mark.wall
-def test_what_a_program_writes_when_it_is_told_to_stop_is_a_partial_answer() -> None:
-    made = measured(python_program("handling"), "C", "hang:program")
-    assert (made.run.outcome, made.outcome.answer) == ("partial", "a draft")
-
-
-@pytest.mark.full
-@pytest.mark.wall
 def test_a_child_that_a_program_leaves_behind_is_work_that_goes_on_until_the_run_is_over() -> None:
     made = measured(python_program("forking"), "C")
     assert made.run.outcome == "answered"
@@ -160,7 +153,7 @@ def test_what_a_program_leaves_behind_ends_at_the_deadline_under_e(habit: str, o
 
 
 @pytest.mark.wall
-@pytest.mark.parametrize("alternative", ["A", "E"])
+@pytest.mark.parametrize("alternative", ["A", pytest.param("E", marks=pytest.mark.full)])
 def test_a_program_that_knows_its_deadline_keeps_it_without_a_signal(alternative: str) -> None:
     made = measured(python_program("knowing"), alternative, "hang:program")
     assert (made.run.outcome, made.run.stop_reason, made.outcome.answer) == ("partial", "deadline", "a draft")
@@ -203,7 +196,11 @@ def test_the_policy_wrap_up_says_when_sigterm_comes() -> None:
 
 @pytest.mark.wall
 @pytest.mark.parametrize(
-    "arguments", [("plain", "{timeout}"), ("plain",)], ids=["in the command", "in the environment"]
+    "arguments",
+    [
+        pytest.param(("plain", "{timeout}"), id="in the command"),
+        pytest.param(("plain",), id="in the environment", marks=pytest.mark.full),
+    ],
 )
 def test_f_is_the_programs_own_timeout(arguments: tuple[str, ...]) -> None:
     run = measured(python_program(*arguments), "F", "hang:program").run

@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from docmind_lab.virtual_time import ending
+
 
 def bound_names() -> dict[str, object]:
     """What the names are bound to that a run replaces."""
@@ -48,6 +50,12 @@ def everything_is_put_back() -> Iterator[None]:
     for thread in left:
         thread.join(5.0)
     assert not [thread.name for thread in left if thread.is_alive()]
+
+
+@pytest.fixture
+def soon_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What will not unwind is waited for half a second, not three: in these tests it never does."""
+    monkeypatch.setattr(ending, "_UNWINDING_S", 0.5)
 
 
 @pytest.fixture

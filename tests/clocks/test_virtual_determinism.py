@@ -12,15 +12,15 @@ import pytest
 from fan_out_program import table
 from in_threads import in_threads
 
-from docmind_lab.core.errors import SimulatedDeadlock
 from docmind_lab.virtual_time import VirtualClock
 
 
-def test_twenty_repeats_give_the_table_that_every_supported_python_gives() -> None:
+@pytest.mark.parametrize("repeats", [4, pytest.param(20, marks=pytest.mark.full)])
+def test_repeats_give_the_table_that_every_supported_python_gives(repeats: int) -> None:
     """Each process of the tests has a hash seed of its own, and the digest is of another one."""
     # Made with 3.11.7, and the same with 3.12.1 and 3.13.0. A release of LangGraph may change it: see that its order
     # of calls is meant, and put the new value here.
-    assert {table()[:16] for _ in range(20)} == {"b6bd2288d6c8e1c9"}
+    assert {table()[:16] for _ in range(repeats)} == {"b6bd2288d6c8e1c9"}
 
 
 def test_simultaneous_completions_come_in_one_order() -> None:
@@ -73,8 +73,8 @@ def order_of_four(seed: int | None) -> tuple[int, ...]:
 
 def test_first_come_order_without_a_seed_and_another_order_with_one_the_same_each_time() -> None:
     assert order_of_four(None) == (0, 1, 2, 3)
-    orders = [order_of_four(seed) for seed in range(60)]
-    assert orders == [order_of_four(seed) for seed in range(60)]
+    orders = [order_of_four(seed) for seed in range(40)]
+    assert orders == [order_of_four(seed) for seed in range(40)]
     # 24 orders are possible.
     assert len(set(orders)) > 12
 
@@ -97,33 +97,8 @@ def test_a_property_holds_in_every_order_and_a_lost_update_is_found_in_some() ->
         in_threads(*[add] * 3)
         return balance[0]
 
-    assert {VirtualClock(seed).run(transfers, True) for seed in range(100)} == {3}
-    assert len({VirtualClock(seed).run(transfers, False) for seed in range(100)}) > 1
-
-
-def opposite_orders() -> None:
-    one, other = threading.Lock(), threading.Lock()
-
-    def take(first: threading.Lock, second: threading.Lock) -> None:
-        with first, second:
-            pass
-
-    in_threads(lambda: take(one, other), lambda: take(other, one))
-
-
-def deadlocks(seed: int | None) -> bool:
-    try:
-        VirtualClock(seed).run(opposite_orders)
-    except SimulatedDeadlock:
-        return True
-    return False
-
-
-def test_exploring_finds_a_deadlock_that_first_come_order_misses() -> None:
-    assert not deadlocks(None)
-    found = [deadlocks(seed) for seed in range(20)]
-    assert set(found) == {True, False}
-    assert found == [deadlocks(seed) for seed in range(20)]
+    assert {VirtualClock(seed).run(transfers, True) for seed in range(40)} == {3}
+    assert len({VirtualClock(seed).run(transfers, False) for seed in range(40)}) > 1
 
 
 def test_exploring_does_not_lose_the_baton_inside_a_real_lock_held_around_an_event() -> None:
@@ -147,8 +122,8 @@ def test_exploring_does_not_lose_the_baton_inside_a_real_lock_held_around_an_eve
 
 
 @pytest.mark.full
-def test_the_same_answer_comes_in_a_thousand_orders() -> None:
+def test_the_same_answer_comes_in_three_hundred_orders() -> None:
     from fan_out_program import answer
 
     expected = answer(None)
-    assert {answer(seed) for seed in range(1000)} == {expected}
+    assert {answer(seed) for seed in range(300)} == {expected}

@@ -102,6 +102,7 @@ def test_a_deadlock_cannot_be_swallowed() -> None:
 
 # What is raised in its thread from outside may fall into a callback of the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("soon_given_up")
 def test_a_function_that_catches_everything_for_ever_is_given_up() -> None:
     stop = threading.Event()
 
@@ -149,6 +150,7 @@ def stalled_message(stuck: Callable[[], object], stall_after_s: float = 0.3) -> 
     return str(caught.value)
 
 
+@pytest.mark.usefixtures("soon_given_up")
 def test_a_real_pipe_is_a_stall_and_once_it_has_bytes_every_thread_ends() -> None:
     readable, writable = os.pipe()
 
@@ -166,6 +168,7 @@ def test_a_real_pipe_is_a_stall_and_once_it_has_bytes_every_thread_ends() -> Non
     os.close(readable)
 
 
+@pytest.mark.usefixtures("soon_given_up")
 def test_a_lock_that_a_foreign_thread_holds_is_a_stall() -> None:
     lock = threading.Lock()
     with lock:

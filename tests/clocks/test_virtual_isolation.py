@@ -206,19 +206,6 @@ def test_a_notebooks_output_stream_flushes_in_real_time(monkeypatch: pytest.Monk
     assert vars(OutStream)["flush"] is real
 
 
-def test_entering_a_run_again_searches_no_module_that_did_not_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A notebook's cells bind names anew without a new module or name, so `__main__` is searched each time."""
-    VirtualClock().run(int)
-    searched: list[dict[str, object]] = []
-    search = patches._Places._search
-    monkeypatch.setattr(
-        patches._Places, "_search", lambda places, space: (searched.append(space), search(places, space))
-    )
-    VirtualClock().run(int)
-    assert searched == [vars(sys.modules["__main__"])] * len(searched)
-    assert len(searched) <= 2, "on entering and on leaving"
-
-
 class Refusing(dict[str, object]):
     """A module's names that nobody may change."""
 
@@ -262,21 +249,3 @@ def test_what_cannot_be_put_in_place_leaves_everything_as_it_was(step: str) -> N
     clock.run(lambda: time.sleep(5.0))
     assert clock.quiescent_at_s == 5.0
     assert held() == before
-
-
-def test_a_name_of_one_run_that_cannot_be_replaced_is_tried_again_by_the_next() -> None:
-    class Owner:
-        def ask(self) -> str:
-            return "real"
-
-    class Stubborn(type):
-        def __setattr__(cls, name: str, value: object) -> None:
-            raise RuntimeError("step")
-
-    closed = Stubborn("closed", (), {"ask": Owner.ask})
-    with (
-        pytest.raises(RuntimeError, match="step"),
-        patches.patched_for(object(), closed, "ask", lambda actor: "virtual"),
-    ):
-        pass
-    assert not [owner for owner, _ in patches._of_kernels if owner is closed]

@@ -6,11 +6,10 @@ from collections.abc import Callable
 
 import pytest
 from stub_server import StubConnection, StubRequest, StubServer
-from typer.testing import CliRunner
 
+from docmind_lab.core.settings import Settings
 from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.systems.docmind.coordinator import MultiAgentCoordinator
-from docmind_lab.views.cli.app import app
 
 pytestmark = pytest.mark.wall
 
@@ -69,17 +68,15 @@ def test_an_agent_that_hands_over_for_ever_ends_in_a_typed_reason(coordinator: M
     assert response.fallback_used
 
 
-def test_ask_whose_agents_were_redirected_to_a_refused_host_exits_with_1_and_says_why(
-    served: Callable[..., ServiceAddresses], stub: Callable[..., StubServer], monkeypatch: pytest.MonkeyPatch
+def test_agents_that_were_redirected_to_a_refused_host_have_failed_and_say_why(
+    served: Callable[..., ServiceAddresses], stub: Callable[..., StubServer]
 ) -> None:
     def redirect(_: StubRequest, connection: StubConnection) -> None:
         connection.send(b"HTTP/1.1 307 -\r\nlocation: http://refused.test/v1\r\ncontent-length: 0\r\n\r\n")
 
-    monkeypatch.setenv("DOCMIND_LLM__BASE_URL", f"{stub(redirect).url}/v1")
-    monkeypatch.setenv("DOCMIND_DATABASE__QDRANT_URL", served().qdrant_url)
-    done = CliRunner().invoke(app, ["ask", QUESTION])
-    assert done.exit_code == 1
-    assert done.stdout.startswith("No answer: the agents failed (")
-    assert "refused.test is not on this machine" in done.stdout
-    assert done.stdout.count("agents failed") == 1
-    assert "A simulated model" not in done.stdout
+    database = {"qdrant_url": served().qdrant_url}
+    with MultiAgentCoordinator(Settings(llm={"base_url": f"{stub(redirect).url}/v1"}, database=database)) as asked:
+        response = asked.process_query(QUESTION)
+    assert response.metadata["outcome"] == "failed"
+    assert response.content.startswith("No answer: the agents failed (")
+    assert "refused.test is not on this machine" in response.content

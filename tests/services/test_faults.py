@@ -70,32 +70,23 @@ def test_a_fault_is_shown_without_what_is_the_default(fault, text):
     [
         ("hangs", "unknown fault 'hangs'; did you mean 'hang'.*none, hang, trickle, stall"),
         ("", "unknown fault ''"),
-        ("http_501@1", "unknown fault 'http_501'; did you mean 'http_500'"),
         ("ratelimit=2", "unknown fault 'ratelimit'; did you mean 'rate_limit'"),
-        ("retrieval", "unknown fault 'retrieval'; did you mean 'retrieval_"),
         ("hang:a:b:c", "too many parts; write kind:role:probability"),
         ("hang:router:often", "probability 'often' is not a number"),
         ("hang:router:1.5", "fault probability must be between 0 and 1, not 1.5"),
-        ("hang:router:-0.1", "fault probability must be between 0 and 1"),
         ("hang:router:nan", "fault probability must be between 0 and 1"),
         ("stall=soon", "seconds 'soon' is not a number"),
-        ("stall=", "seconds '' is not a number"),
         ("stall=-1", "fault stall: seconds must be between 0 and 3600, not -1.0"),
-        ("stall=nan", "fault stall: seconds must be between 0 and 3600, not nan"),
         ("silent_thinkin", "unknown fault 'silent_thinkin'; did you mean 'silent_thinking'"),
         ("stall=inf", "fault stall: seconds must be between 0 and 3600, not inf"),
         ("dead=3", "fault hang takes no seconds"),
-        ("malformed:router", "unknown fault 'malformed'"),
         ("rate_limit_above=3", "unknown fault 'rate_limit_above'; did you mean 'rate_limit'"),
-        ("hang=3", "fault hang takes no seconds; those that do are trickle, stall"),
         ("rate_limit=0.5", "Retry-After is in whole seconds, not 0.5"),
         ("http_500@0", "attempts '0' is not a whole number from 1 up"),
-        ("http_500@first", "attempts 'first' is not a whole number from 1 up"),
         ("stall@1=3", "attempts '1=3' is not a whole number from 1 up"),
         ("brownout=3@20", "such as brownout=3@20-50"),
         ("brownout=3@50-20", "end after that, not 50-20"),
         ("brownout=0@1-2", "factor must be positive"),
-        ("brownout=x@1-2", "factor 'x' is not a number"),
         ("brownout=2@nan-3", "begin at 0 s or later"),
     ],
 )
@@ -169,9 +160,3 @@ def test_a_fault_that_passes_strikes_the_first_attempts_only(attempts):
     fault = Fault("http_500", attempts=attempts)
     struck = [fault.strikes(DrawKey(7, "synthesis", "4.0.1", attempt)) for attempt in range(1, 9)]
     assert struck == [True] * attempts + [False] * (8 - attempts)
-
-
-def test_a_fault_that_passes_draws_the_same_for_the_attempts_it_can_strike():
-    keys = [DrawKey(seed, "synthesis", "4.0.1", attempt) for seed in range(50) for attempt in (1, 2)]
-    always, passing = Fault("stall", probability=0.5), Fault("stall", probability=0.5, attempts=2)
-    assert [always.strikes(key) for key in keys] == [passing.strikes(key) for key in keys]

@@ -15,10 +15,10 @@ from service_doors import Here, always, new_run, tags
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.services.hosted_behaviour import DEFAULT_HABITS, PeerBehaviour, PeerHabits
+from docmind_lab.services.hosted_behaviour import PeerBehaviour, PeerHabits
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.openai_service import OpenAIService
-from docmind_lab.services.server import ServiceAddresses, ServiceOptions
+from docmind_lab.services.server import ServiceAddresses
 from docmind_lab.services.vector_service import VectorService
 from docmind_lab.services.virtual_door import PORT, VirtualDoor
 from docmind_lab.services.wall_door import WallDoor
@@ -84,16 +84,11 @@ class Virtual:
         return row
 
 
-def test_the_id_of_a_task_is_its_servers_and_comes_first() -> None:
+def test_the_id_of_a_task_comes_first_and_its_row_says_when_its_work_ended() -> None:
     virtual = Virtual()
     events = virtual.run(lambda client: streamed(client, virtual.url, RUN))
     assert [next(iter(event)) for event in events] == ["task", "statusUpdate", "artifactUpdate", "statusUpdate"]
     assert events[0]["task"]["id"] == events[-1]["statusUpdate"]["taskId"]
-
-
-def test_a_row_of_a_peer_says_when_it_was_asked_and_when_its_work_ended() -> None:
-    virtual = Virtual()
-    virtual.run(lambda client: streamed(client, virtual.url, RUN))
     row = virtual.row()
     assert (row.kind, row.role, row.call_id, row.outcome, row.status) == ("peer", "reader_1", CALL, "ok", 200)
     assert (row.received_at, row.first_byte_at) == (0.0, 0.0)
@@ -107,17 +102,6 @@ def test_a_task_goes_on_when_the_request_for_it_is_gone() -> None:
     row = virtual.row()
     assert (row.client_gone_at, row.outcome) == (pytest.approx(0.5), "ok")
     assert row.ended_at == pytest.approx(WORK_S)
-
-
-def test_the_log_waits_for_peers_too() -> None:
-    virtual = Virtual()
-
-    async def work(client: httpx.AsyncClient) -> tuple[float, str]:
-        await streamed(client, virtual.url, RUN, until_s=0.5)
-        (row,) = await asyncio.to_thread(virtual.door.rows, RUN, 10.0)
-        return virtual.clock.now(), row.outcome
-
-    assert virtual.run(work) == (pytest.approx(WORK_S), "ok")
 
 
 def test_the_end_of_a_run_stops_its_peers_even_those_that_ignore_cancels_and_refuses_its_orphans() -> None:
@@ -227,12 +211,6 @@ def test_a_habit_out_of_range_is_refused_by_name(name: str, value: float) -> Non
         PeerHabits(**{name: value})
 
 
-def test_the_options_of_a_service_carry_the_habits_of_its_peers() -> None:
-    options = ServiceOptions(TYPICAL, peers=PeerHabits(lost=0.25, clock_skew_s=-60.0))
-    assert ServiceOptions.from_json(options.as_json()) == options
-    assert ServiceOptions(TYPICAL).peer_behaviour().habits == DEFAULT_HABITS
-
-
 def test_a_peer_states_what_its_passages_say_and_cites_them() -> None:
     passages = [
         {"id": "quoll#1", "content": "The quoll is a marsupial. The quoll will hunt at night in the forest."},
@@ -246,9 +224,3 @@ def test_a_peer_states_what_its_passages_say_and_cites_them() -> None:
 @pytest.mark.parametrize("task", [{}, {"question": "Why?"}, {"passages": "text"}, {"passages": [{"id": "a"}, 7]}])
 def test_a_peer_that_is_sent_nothing_useful_finds_nothing(task: dict[str, object]) -> None:
     assert answer_task(task) == {"statement": "", "ids": []}
-
-
-def test_options_that_say_nothing_of_peers_have_those_that_are_assumed() -> None:
-    said = json.loads(ServiceOptions(TYPICAL).as_json())
-    del said["peers"]
-    assert ServiceOptions.from_json(json.dumps(said)) == ServiceOptions(TYPICAL)

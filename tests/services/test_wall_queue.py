@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
-import random
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -17,12 +15,9 @@ from qdrant_client import QdrantClient
 from service_doors import MODEL, NOTICED_S, QUESTION, SLOW, Crowd, always, new_run, openai_at, tags
 
 from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.core.server_behaviour import GOES_ON, STOPS
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.log import RequestRow
-from docmind_lab.services.plan import Plan, ServiceRequest, Wait, json_steps
 from docmind_lab.services.slots import SlotQueue, Turn
-from docmind_lab.services.wall_door import WallDoor
 
 # 0.06 + 9 × 0.06 = 0.6 s for each answer, one at a time: far above what a shared core pauses for.
 ONE_SLOT = replace(SLOW, first_token_s=always(0.06), inter_token_s=always(0.06), slots=1)
@@ -85,73 +80,6 @@ def test_refusals_and_searches_do_not_wait_for_a_slot(crowd_at):
     assert [(row.status, row.queue_wait_s) for row in rows] == [(400, 0.0), (429, 0.0), (500, 0.0)]
     assert crowd.rows(wait_quiet_s=0)["hangs"].outcome == "open"
     crowd.here.log.forget(crowd.run_id)
-
-
-# ---- no slot is lost
-
-
-class Brief:
-    """A service whose every request takes a slot for 5 ms, or for ever, as its body says."""
-
-    def plan(self, request: ServiceRequest) -> Plan:
-        seconds = float(request.body)
-        return Plan((Wait(seconds / 2, tokens=1), Wait(seconds / 2), *json_steps(200, {})), "llm", takes_slot=True)
-
-
-async def asked(door: WallDoor, run_id: str, seconds: float, leaves_after_s: float | None) -> None:
-    """One request over ASGI, whose client goes away after a while if it is told to."""
-    body = {"type": "http.request", "body": str(seconds).encode(), "more_body": False}
-    unread = [body]
-
-    async def receive() -> Any:
-        if unread:
-            return unread.pop()
-        await asyncio.sleep(3600 if leaves_after_s is None else leaves_after_s)
-        return {"type": "http.disconnect"}
-
-    async def send(message: Any) -> None: ...
-
-    headers = [(name.encode(), value.encode()) for name, value in tags(run_id).items()]
-    scope = {"type": "http", "method": "POST", "path": "/v1/x", "headers": headers, "query_string": b""}
-    with contextlib.suppress(Exception):  # a reply that is cut is an error for the server that carries it
-        await door(scope, receive, send)
-
-
-@pytest.mark.wall
-@pytest.mark.parametrize("stops", [True, False])
-def test_whoever_comes_leaves_or_is_ended_all_slots_are_free_in_the_end(stops):
-    async def main() -> list[RequestRow]:
-        service, draws = Brief(), random.Random(7)
-        door = WallDoor(llm=service, vectors=service, behaviour=STOPS if stops else GOES_ON, slots=3)
-        requests = []
-        for number in range(120):
-            run_id, hangs = f"run-{number % 6}", draws.random() < 0.1
-            leaves = draws.uniform(0, 0.05) if draws.random() < 0.4 else None
-            requests.append(asyncio.create_task(asked(door, run_id, float("inf") if hangs else 0.005, leaves)))
-            if draws.random() < 0.05:
-                draws.choice(requests).cancel()
-            await asyncio.sleep(draws.uniform(0, 0.004))
-        rows = [row for number in range(6) for row in door.log.rows(f"run-{number}")]
-        # Every run is ended, one after the other: what hangs, and what waits behind it, goes with its run.
-        for number in range(6):
-            over = {"type": "http", "method": "DELETE", "path": "/log", "headers": []}
-            await door({**over, "query_string": f"run_id=run-{number}".encode()}, nothing, nothing)
-        await asyncio.wait_for(asyncio.gather(*requests, return_exceptions=True), 10)
-        assert (door._queue_of("").served, door._queue_of("").waiting, door._playing) == (frozenset(), (), {})
-        await asyncio.gather(*(asked(door, "", 0.02, None) for _ in range(3)))
-        fresh = door.log.rows("")
-        assert [row.outcome for row in fresh] == ["ok"] * 3
-        assert [row.queue_wait_s for row in fresh] == [0.0] * 3, "all three slots are there"
-        return rows
-
-    async def nothing(*_: Any) -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    rows = asyncio.run(main())
-    assert {row.outcome for row in rows} >= {"ok", "ended"}
-    assert all(row.ended_at is not None and 0 <= row.queue_wait_s <= row.ended_at - row.received_at for row in rows)
-    spans = [(started_at(row), row.ended_at) for row in rows if row.token_spans]
-    assert all(sum(begun <= at < ended for begun, ended in spans) <= 3 for at, _ in spans)
 
 
 # ---- the queue alone

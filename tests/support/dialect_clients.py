@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +26,7 @@ SHAPE = {
 TOOL = "look_up"
 # Another name than the service's own: every one is answered.
 MODEL = "some-model"
+TIMEOUT_S = 30
 
 
 @dataclass
@@ -214,64 +214,48 @@ def _said_by_ollama(reply: Any, stream: bool) -> Said:
 class Client:
     """An official client.
 
-    payload: what it sends for a question. said: what came back, of a reply and whether it was streamed. open and
-    open_async: the client at an address, with a timeout in seconds. ask: sends the payload by either. errors: its own,
-    by status.
+    payload: what it sends for a question. said: what came back, of a reply and whether it was streamed. open: the
+    client at an address. ask: what sends the payload. errors: its own, by status.
     """
 
     payload: Callable[[Asked], dict[str, Any]]
     said: Callable[[Any, bool], Said]
-    open: Callable[[str, float], Any]
-    open_async: Callable[[str, float], Any]
+    open: Callable[[str], Any]
     ask: Callable[[Any, Asked], Callable[..., Any]]
     errors: Mapping[int, type[Exception]]
 
-    def sync(self, root: str, asked: Asked, timeout_s: float = 30.0) -> Said:
-        """What is said to a sync client. root: the address of the services. timeout_s: of the client."""
-        with self.open(root, timeout_s) as client:
+    def sync(self, root: str, asked: Asked) -> Said:
+        """What is said to the client. root: the address of the services."""
+        with self.open(root) as client:
             reply = self.ask(client, asked)(**self.payload(asked))
             return self.said(list(reply) if asked.stream else reply, asked.stream)
 
-    def on_a_loop(self, root: str, asked: Asked) -> Said:
-        """What is said to an async client."""
-        return asyncio.run(self._on_a_loop(root, asked))
 
-    async def _on_a_loop(self, root: str, asked: Asked) -> Said:
-        async with self.open_async(root, 30.0) as client:
-            reply = await self.ask(client, asked)(**self.payload(asked))
-            return self.said([part async for part in reply] if asked.stream else reply, asked.stream)
-
-
-def _at(kind: Callable[..., Any], path: str = "") -> Callable[[str, float], Any]:
+def _at(kind: Callable[..., Any], path: str = "") -> Callable[[str], Any]:
     """Open a client that takes its address, key, retries and timeout by these names."""
-
-    def opened(root: str, timeout_s: float) -> Any:
-        return kind(base_url=f"{root}{path}", api_key="unused", max_retries=0, timeout=timeout_s)
-
-    return opened
+    return lambda root: kind(base_url=f"{root}{path}", api_key="unused", max_retries=0, timeout=TIMEOUT_S)
 
 
-def gemini(root: str, timeout_s: float = 30.0) -> genai.Client:
+def gemini(root: str) -> genai.Client:
     """Google's client at an address."""
-    return genai.Client(api_key="unused", http_options={"base_url": root, "timeout": round(1000 * timeout_s)})
+    return genai.Client(api_key="unused", http_options={"base_url": root, "timeout": 1000 * TIMEOUT_S})
 
 
 def _ask_gemini(client: Any, asked: Asked) -> Callable[..., Any]:
     return client.models.generate_content_stream if asked.stream else client.models.generate_content
 
 
-OPENAI = (_at(openai.OpenAI, "/v1"), _at(openai.AsyncOpenAI, "/v1"))
+OPENAI = _at(openai.OpenAI, "/v1")
 OPENAI_ERRORS = {429: openai.RateLimitError, 500: openai.InternalServerError}
 CLIENTS: dict[str, Client] = {
-    "chat": Client(_chat, _said_in_chat, *OPENAI, lambda client, asked: client.chat.completions.create, OPENAI_ERRORS),
+    "chat": Client(_chat, _said_in_chat, OPENAI, lambda client, asked: client.chat.completions.create, OPENAI_ERRORS),
     "responses": Client(
-        _responses, _said_in_response, *OPENAI, lambda client, asked: client.responses.create, OPENAI_ERRORS
+        _responses, _said_in_response, OPENAI, lambda client, asked: client.responses.create, OPENAI_ERRORS
     ),
     "anthropic": Client(
         _messages,
         _said_in_message,
         _at(anthropic.Anthropic),
-        _at(anthropic.AsyncAnthropic),
         lambda client, asked: client.messages.create,
         {429: anthropic.RateLimitError, 500: anthropic.InternalServerError},
     ),
@@ -279,15 +263,13 @@ CLIENTS: dict[str, Client] = {
         _contents,
         _said_in_contents,
         gemini,
-        lambda root, timeout_s: gemini(root, timeout_s).aio,
         _ask_gemini,
         {429: genai.errors.ClientError, 500: genai.errors.ServerError},
     ),
     "ollama": Client(
         _ollama,
         _said_by_ollama,
-        lambda root, timeout_s: ollama.Client(root, timeout=timeout_s),
-        lambda root, timeout_s: ollama.AsyncClient(root, timeout=timeout_s),
+        lambda root: ollama.Client(root, timeout=TIMEOUT_S),
         lambda client, asked: client.chat,
         {429: ollama.ResponseError, 500: ollama.ResponseError},
     ),

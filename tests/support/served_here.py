@@ -7,7 +7,6 @@ import threading
 
 import uvicorn
 
-from docmind_lab.services.asgi_messages import BoundedConnection
 from docmind_lab.services.faults import Fault
 from docmind_lab.services.log import RequestRow
 from docmind_lab.services.server import LogClient, ServiceAddresses, ServiceOptions, bind
@@ -18,11 +17,11 @@ from docmind_lab.statistics.latency.profile import LatencyProfile
 class Here:
     """A door served by a thread of this process: quicker to start than a process of its own."""
 
-    def __init__(self, door: WallDoor, http: type[BoundedConnection] = BoundedConnection) -> None:
+    def __init__(self, door: WallDoor) -> None:
         self.door, listener = door, bind(0)
         self.port = listener.getsockname()[1]
         self.addresses = ServiceAddresses.at_port(self.port)
-        config = uvicorn.Config(door, log_level="critical", lifespan="off", timeout_graceful_shutdown=1, http=http)
+        config = uvicorn.Config(door, log_level="critical", lifespan="off", timeout_graceful_shutdown=1)
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=lambda: asyncio.run(self.server.serve(sockets=[listener])), daemon=True)
         self.thread.start()

@@ -2,7 +2,6 @@
 
 result = fidelity(live, replay)
 result                          # outcomes run by run, and the distance of the two distributions
-dl.plots.agreement(result)
 
 promise(replay_at_20_s, live_at_20_s)  # did the server keep the share in time that the replay promised?
 """

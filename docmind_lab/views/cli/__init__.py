@@ -5,7 +5,6 @@ compare.py          the main job; fields_as_options.py its options: the fields o
 sweep.py            a designed experiment or a load study
 studies.py          finished studies: show, recommend, report
 traces.py           runs recorded anywhere, and what another deadline would have done
-ask.py              one question, to documents
 probe.py            whether a server stops when its client leaves
 doctor.py           endpoints, versions, settings; the deadline of a user's graph
 servers.py          JupyterLab, and the simulated services

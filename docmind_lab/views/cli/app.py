@@ -15,7 +15,6 @@ from typing import Annotated, Any
 import typer
 
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError
-from docmind_lab.views.cli.ask import ask
 from docmind_lab.views.cli.compare import compare
 from docmind_lab.views.cli.console import INTERRUPTED
 from docmind_lab.views.cli.doctor import crash_test, doctor
@@ -58,7 +57,6 @@ for command, short_help in (
     (diff, "What changed between two studies."),
     (watch, "Whether production behaves as a study said."),
     (show, "What happened in one run, on a line of time."),
-    (ask, "Answer one question within the budget."),
     (profile, "Make a latency profile of calls that were measured."),
     (doctor, "Check versions, settings and endpoints, or the deadline of your own graph."),
     (crash_test, "Cut your own graph at every point a deadline can fall, and see what that leaves."),

@@ -30,6 +30,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
+import requests
+
 from docmind_lab.core.errors import ConfigurationError, DocmindLabError, ServiceError
 from docmind_lab.core.numbers import require_seconds
 from docmind_lab.core.settings import Settings
@@ -44,7 +46,6 @@ from docmind_lab.core.telemetry_names import (
     WORKFLOW,
 )
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
-from docmind_lab.network.langsmith_tracing import direct_session
 from docmind_lab.tables.records import CallRecord, RunRecord
 
 if TYPE_CHECKING:
@@ -190,7 +191,16 @@ def otlp_exporter() -> SpanExporter:
     # Function-level: an optional extra.
     from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter  # noqa: PLC0415
 
-    return OTLPSpanExporter(session=direct_session())
+    session = requests.Session()
+    session.trust_env = False
+    session.hooks["response"].append(_refuse_redirect)
+    return OTLPSpanExporter(session=session)
+
+
+def _refuse_redirect(response: requests.Response, *_: object, **__: object) -> None:
+    if response.is_redirect:
+        response.close()
+        raise requests.TooManyRedirects("a redirect is not followed: it may lead to a host that is not allowed")
 
 
 def send_spans(measured: Sequence[MeasuredRun], manifest: Mapping[str, Any], exporter: SpanExporter) -> int:

@@ -167,7 +167,7 @@ ODD = st.dictionaries(FIELD, JSON, max_size=6)
 
 
 @given(st.sampled_from(PATHS), ODD, st.sampled_from(list(REQUESTS)))
-@settings(max_examples=400)
+@settings(max_examples=100)
 def test_no_request_however_odd_has_the_service_fail(path: str, odd: dict[str, Any], dialect: str) -> None:
     body = json.dumps(REQUESTS[dialect][2] | {"model": "m"} | odd).encode()
     plan = OpenAIService(PROFILE).plan(ServiceRequest("POST", path, {}, body))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,17 +19,16 @@ from pydantic import BaseModel, Field
 from service_doors import Here
 
 from docmind_lab.services.faults import Fault
-from docmind_lab.services.server import ServiceProcess
-from docmind_lab.statistics.latency.profile import LatencyProfile
 
 ANSWER = "The quoll hunts at night in the eucalyptus forest. [c1]"
 STREAMS = pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
 DIALECTS = pytest.mark.parametrize("dialect", CLIENTS)
 
 
-@pytest.fixture(scope="session")
-def root(services: ServiceProcess) -> str:
-    return services.addresses.openai_base_url.removesuffix("/v1")
+@pytest.fixture(scope="module")
+def root() -> Iterator[str]:
+    with contextlib.closing(Here.of(profile="typical/100")) as here:
+        yield here.addresses.openai_base_url.removesuffix("/v1")
 
 
 CALLS, ANSWERS, SHAPED = Asked(has_tool=True), Asked(has_tool=True, has_result=True), Asked(shape=SHAPE)
@@ -49,15 +49,6 @@ def test_one_conversation_has_one_reply_and_as_many_tokens_in_every_dialect(
         assert (said.text, said.calls) == ((ANSWER, []) if asked is ANSWERS else ("", [(TOOL, {"query": QUESTION})]))
 
 
-# Google's client makes a class of aiohttp's session.
-@pytest.mark.filterwarnings("ignore:Inheritance class AiohttpClientSession:DeprecationWarning")
-@STREAMS
-@DIALECTS
-def test_an_async_client_gets_what_a_sync_one_gets(root: str, dialect: str, stream: bool) -> None:
-    asked = replace(ANSWERS, stream=stream)
-    assert CLIENTS[dialect].on_a_loop(root, asked) == CLIENTS[dialect].sync(root, asked)
-
-
 def require_of_shape(value: Any) -> None:
     import jsonschema  # takes two seconds in each process that only collects the tests
 
@@ -75,29 +66,6 @@ def test_an_error_is_the_clients_own(serve_here: Callable[..., Here], dialect: s
     response = getattr(caught.value, "response", None)
     if status == 429 and response is not None:
         assert response.headers["retry-after"] == "7"
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("fault", ["stall=0.1", "stall_mid_stream=0.1", "keep_alive=0.7", "trickle=0.01", "empty"])
-@STREAMS
-@DIALECTS
-def test_a_client_reads_through_a_fault_that_only_delays(
-    serve_here: Callable[..., Here], dialect: str, stream: bool, fault: str
-) -> None:
-    profile = LatencyProfile.named("typical/100")
-    here = serve_here(faults=(Fault.parse(f"{fault}:*"),), profile=profile)
-    said = CLIENTS[dialect].sync(here.addresses.openai_base_url.removesuffix("/v1"), Asked(stream=stream))
-    nothing = "Scripted reply: When does the quoll hunt in"
-    assert (said.text, said.calls) == ("" if fault == "empty" else nothing, [])
-    assert said.tokens == (12, 1 if fault == "empty" else 9)
-
-
-@DIALECTS
-def test_a_client_gives_up_a_hang_by_its_own_timeout(serve_here: Callable[..., Here], dialect: str) -> None:
-    here = serve_here(faults=(Fault.parse("hang:*"),))
-    root = here.addresses.openai_base_url.removesuffix("/v1")
-    with pytest.raises(Exception, match=r"(?i)timed? ?out"):
-        CLIENTS[dialect].sync(root, Asked(), timeout_s=0.3)
 
 
 # ---- OpenAI
@@ -159,13 +127,6 @@ def test_azures_client_is_answered_at_its_deployment(root: str) -> None:
         reply = azure.chat.completions.create(model="my-deployment", messages=[{"role": "user", "content": "Why?"}])
         assert reply.model == "my-deployment"
         assert len(azure.embeddings.create(model="my-deployment", input="x").data[0].embedding) == 1536
-
-
-@pytest.mark.parametrize("prefix", ["/api/v1", "/v1beta/openai", "/openai/v1", ""])
-def test_a_prefix_of_any_compatible_provider_is_answered(root: str, prefix: str) -> None:
-    with openai.OpenAI(base_url=f"{root}{prefix}", api_key="unused") as client:
-        reply = client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "Why?"}])
-    assert reply.choices[0].finish_reason == "stop"
 
 
 # ---- embeddings

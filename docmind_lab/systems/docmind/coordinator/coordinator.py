@@ -25,7 +25,6 @@ from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.settings import Settings
 from docmind_lab.core.shown import ShownAsCode
 from docmind_lab.core.time_policies import TimePolicies
-from docmind_lab.network.langsmith_tracing import tracing_where_admitted
 from docmind_lab.network.recorder import Recorder, recording
 from docmind_lab.services.server import ServiceAddresses, ServiceOptions, ServiceProcess
 from docmind_lab.statistics.latency.profile import LatencyProfile
@@ -122,7 +121,6 @@ class MultiAgentCoordinator(ShownAsCode):
         question = _require_question(query)
         number = next(self._numbers)
         recorder = Recorder(f"query-{number}", number, deadline)
-        tracing = tracing_where_admitted(self.settings)
         key = thread_key(thread_id, user_id)
         with self._threads.turn(key, deadline) as fence:
             if fence is None:
@@ -130,7 +128,7 @@ class MultiAgentCoordinator(ShownAsCode):
             else:
                 runnable = self.system.for_run(self._graph, recorder, key, context=context)
                 inputs = {"messages": [HumanMessage(question)]}
-                with recording(recorder), tracing:
+                with recording(recorder):
                     outcome = self.alternative.run(fenced(runnable, fence, recorder), inputs, deadline, recorder)
                 fallback = self._fallback(question, outcome, deadline, recorder)
         response = self._response(outcome, fallback, thread_id, recorder)
