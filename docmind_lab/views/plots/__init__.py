@@ -5,8 +5,6 @@
     dl.plots.completion(study)           the share of runs answered by each instant, with bands
     dl.plots.frontier(study)             what a longer budget buys; a study with several
     dl.plots.scorecard_weights(card)     which option wins under which weights; card: of `study.scorecard`
-    dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
-    dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.agreement(result)           how much later the same runs were on the wall clock than in virtual time
     dl.plots.cut_points(report.verdicts) where along a run a cut breaks something; report: of `crash_test`
     dl.plots.nested_limits(report)       limits in force inside each other, by design and measured; of `timeouts`
@@ -27,9 +25,8 @@ from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots.agreements import agreement, agreement_frame
 from docmind_lab.views.plots.completions import completion, completion_frame
 from docmind_lab.views.plots.cuts import cut_frame, cut_points
-from docmind_lab.views.plots.files import save_figures, save_load_figures, save_study
+from docmind_lab.views.plots.files import save_figures, save_study
 from docmind_lab.views.plots.frontiers import frontier, frontier_frame
-from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
 from docmind_lab.views.plots.limit_bars import nested_limits
 from docmind_lab.views.plots.look import COLOURS, OFFSCREEN, save_png
 from docmind_lab.views.plots.overruns import overrun, overrun_frame, overrun_summary
@@ -42,7 +39,6 @@ __all__ = [
     "COLOURS",
     "OFFSCREEN",
     "StudyTables",
-    "abandoned_share",
     "agreement",
     "agreement_frame",
     "completion",
@@ -53,15 +49,12 @@ __all__ = [
     "false_kills_frame",
     "frontier",
     "frontier_frame",
-    "goodput",
-    "goodput_frame",
     "lanes_frame",
     "nested_limits",
     "overrun",
     "overrun_frame",
     "overrun_summary",
     "save_figures",
-    "save_load_figures",
     "save_png",
     "save_study",
     "scorecard_weights",
