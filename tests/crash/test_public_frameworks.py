@@ -16,7 +16,6 @@ from typing import Annotated, Any, TypedDict
 import pytest
 from deepagents import create_deep_agent
 from langchain.agents import create_agent
-from langchain.agents.middleware import wrap_tool_call
 from langchain_core.messages import AIMessage, AnyMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -175,29 +174,6 @@ def test_a_cancelled_node_that_had_sent_a_write_is_not_run_again() -> None:
         pytest.fail(gone("langgraph", "cancelled-call-skipped"))
     assert sorted(state["notes"]) == ["read", "sent"]
     assert "result" not in state
-
-
-def test_a_deep_agent_goes_on_without_the_result_of_a_cancelled_call() -> None:
-    async def study() -> list[AnyMessage]:
-        written = asyncio.Event()
-
-        @wrap_tool_call
-        async def audit(request: Any, handler: Any) -> Any:
-            result = await handler(request)
-            if request.tool_call["name"] == "write_file" and not written.is_set():
-                written.set()
-                await asyncio.Event().wait()
-            return result
-
-        calls = [call("write_file", 1, file_path="/notes.txt", content="14 m"), call("quick", 2, text="hello")]
-        model = scripted(AIMessage("", tool_calls=calls), AIMessage("The end."))
-        graph = create_deep_agent(model=model, tools=[quick], middleware=[audit], checkpointer=InMemorySaver())
-        await cancelled_after(graph, {"messages": [HumanMessage("Go")]}, "tools", written)
-        await graph.ainvoke(None, THREAD)
-        return model.asked[-1]
-
-    results = [message.tool_call_id for message in asyncio.run(study()) if message.type == "tool"]
-    assert results == ["call-2"], gone("deepagents", "cancelled-call-skipped")
 
 
 def saved_and_sent(graph: Any, model: ScriptedModel) -> tuple[list[AnyMessage], list[AnyMessage]]:
