@@ -179,6 +179,7 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("sweep {places}/wall.toml --workers 2 --out {tmp}/swept", "workers: only runs in virtual time"),
         ("profile {places}/study --plot fit.png", "No such option: --plot"),
         ("doctor --inputs {places}/small.toml", "--inputs is for a graph of your own"),
+        ("crash-test --graph graphs_to_mutate:plain --context Ada", "--context is not JSON"),
         ("ask", "Missing argument 'question'"),
         ("watch no-such-study", "Missing option '--spans'"),
         # A name that nothing has.
