@@ -103,6 +103,7 @@ def test_a_worker_ends_within_seconds_of_its_parent_that_was_killed() -> None:
     wait_until(lambda: not is_alive(worker), PATIENCE_S)
 
 
+@pytest.mark.full
 def test_ctrl_c_is_held_back_from_processes_that_start_and_afterwards_is_the_parents(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -79,7 +79,7 @@ OFTEN = [
             *OFTEN,
             ("react_agent", "langgraph-prebuilt", NEXT, "D", 0.001, FAILS, {}),
             ("react_agent_v1", "langgraph-prebuilt", NEXT, "D", 0.001, FAILS, {}),
-            # D stops after the step that is under way, so it is cut in that of the model; C cuts the tools at their work.
+            # D stops after the step under way, so it is cut in that of the model; C cuts the tools at their work.
             ("react_agent", "langgraph-prebuilt", NEXT, "D", 0.001, FAILS, IN_A_FILE),
             ("react_agent", "langgraph-prebuilt", NEXT, "C", 1.9, FAILS, IN_A_FILE_ASYNC),
             ("agent", "langgraph", AGAIN, "kill", 2.111034738, TWICE, IN_A_FILE),

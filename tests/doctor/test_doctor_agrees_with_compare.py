@@ -22,7 +22,6 @@ from docmind_lab.experiments.examination import Examined
 pytestmark = pytest.mark.filterwarnings("default")
 FOLDER = Path(__file__).parents[2] / "examples" / "graphs"
 EXAMPLES = sorted(json.loads((FOLDER / "langgraph.json").read_text())["graphs"])
-KINDS = ("hang", "http_500", "retrieval_hang", "retrieval_503")
 TIMEOUT_S = 5.0
 ALTERNATIVES = "A,B,C,D,E,F"
 # How bad a verdict is.
@@ -41,12 +40,10 @@ SMALL = {
 
 
 def faults_of(graph: Any, inputs: Any) -> list[list[str]]:
-    """Each fault of a node, or of one request, that `compare` can be given: those the lint tries, and of every node."""
+    """Each fault of a node, or of one request, that the lint tries and `compare` can be given."""
     with contextlib.closing(TrialBench(Examined(dl.graph(graph, inputs)), seed=7)) as bench:
         probed = GraphProbe(bench, TIMEOUT_S, 0.15, "")
-    tried = [fault.split(" + ") for _, fault, _ in probed.trials if fault != "none"]
-    by_node = [[f"{kind}:{node}"] for node in probed.nodes() for kind in KINDS]
-    return [list(each) for each in dict.fromkeys(map(tuple, (*tried, *by_node)))]
+    return [fault.split(" + ") for fault in dict.fromkeys(fault for _, fault, _ in probed.trials) if fault != "none"]
 
 
 def worst_of(group: Any, slack_s: float) -> str:

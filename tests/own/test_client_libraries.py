@@ -104,8 +104,17 @@ def test_each_library_is_answered_in_virtual_time_while_runs_on_the_wall_clock_a
     assert measured.run.returned_at_s > 0.05
 
 
-@pytest.mark.parametrize("fault", ["hang:*", "trickle:*"])
-@pytest.mark.parametrize("node", NODES)
+STREAMING = [(node, "trickle:*") for node in (by_requests_streaming, by_aiohttp_streaming)]
+
+
+@pytest.mark.parametrize(
+    ("node", "fault"),
+    often(
+        [(node, fault) for node in NODES for fault in ("hang:*", "trickle:*")],
+        *[(node, "hang:*") for node in NODES],
+        *STREAMING,
+    ),
+)
 def test_a_request_that_hangs_or_trickles_is_cut_at_the_deadline_whatever_library_sends_it(
     node: Any, fault: str
 ) -> None:

@@ -19,7 +19,7 @@ from docmind_lab.tables.cell_store import CellStore
 
 pytestmark = pytest.mark.wall
 
-QUESTIONS = 3
+QUESTIONS = 2
 # Its index takes a tenth of the time to build.
 SMALL = "handbook"
 
