@@ -18,7 +18,6 @@ NAMES = (
     "virtual_time",
     "one_core",
     "sweep",
-    "load",
     "traces",
     "tables",
     "panel",

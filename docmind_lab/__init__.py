@@ -14,7 +14,7 @@ services      the simulated model server and vector store, as plans played over 
 alternatives  ways to enforce a deadline, measured and in production
 systems       what is put under a deadline: DocMind, four others, and a user's own graph, agent or program
 findings      what tables show: studies, choices, recommendations, what-if, diff, watch
-experiments   runs that are measured: one, a comparison, designed studies, load, recordings
+experiments   runs that are measured: one, a comparison, designed studies, recordings
 views         figures, the command line, notebook panels, reports, telemetry
 
 The other modules at the top are public names of what lies in one of these: graphs, telemetry, testing.

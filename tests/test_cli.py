@@ -78,8 +78,6 @@ def test_help_is_quick_to_read_and_names_every_option_with_its_unit_or_default(
     assert done.returncode == 0
     assert "Usage: " in done.stdout
     assert "…" not in done.stdout, "nothing is cut at 80 columns"
-    if words == ("sweep",):
-        assert "A file with a [load] table" in done.stdout
     if words == ("compare",):
         assert "What is put under the deadline" in done.stdout
         assert "DOCMIND_AGENTS__DECISION_TIMEOUT" in done.stdout

@@ -6,7 +6,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
-import pandas as pd
 import pytest
 from drawn_figures import assert_dark_on_white, assert_words_apart, described
 from golden import assert_golden
@@ -18,12 +17,10 @@ from sample_runs import sample_run, study_of
 from docmind_lab.core.alternative_catalogue import default_alternatives, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
-from docmind_lab.experiments.load.measures import load_summary
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.views import plots
 from docmind_lab.views.plots.frontiers import MEASURES, frontier, frontier_frame
-from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
 
 NAMES = ("unguarded", "cooperative", "hard_timeout", "async_cancellation", "stop_flag")
 ROLES = ("supervisor", "router", "planner", "retrieval", "synthesis", "validation")
@@ -245,63 +242,6 @@ def test_runs_that_make_no_frontier_are_refused_by_name():
     assert not plt.get_fignums()
 
 
-# ---- load
-
-LOADS = (0.2, 0.5)
-ARMS = {"cooperative": "A  cooperative", "hard_timeout": "B  hard timeout"}
-
-
-class MadeUpLoad:
-    """Measures of two arms at two loads in four replicates; nothing here was measured."""
-
-    title = "supervisor under load · 20 s decision timeout"
-
-    def __init__(self, replicates=4, **changes):
-        rows = [
-            {
-                "arm": arm,
-                "alternative": name,
-                "arrivals": "poisson",
-                "offered_per_s": load,
-                "replicate": replicate,
-                "slots": 4,
-                "callers": pd.NA,
-                "counted": 100,
-                "window_s": 100.0,
-                "arrived_per_s": load,
-                "goodput_per_s": load - 0.1 * place - 0.01 * replicate,
-                "share_in_time": 0.5,
-                **dict.fromkeys(("response_median_s", "response_p90_s", "response_p99_s"), 10.0),
-                "live_queue_wait_s": 1.0,
-                "busy_share": 0.9,
-                "abandoned_share": 0.2 * place,
-                **changes,
-            }
-            for load in LOADS
-            for place, (name, arm) in enumerate(ARMS.items())
-            for replicate in range(replicates)
-        ]
-        frame = pd.DataFrame(rows)
-        self.frame = frame.assign(arm=pd.Categorical(frame["arm"], list(ARMS.values()), ordered=True))
-
-    def replicates(self):
-        return self.frame
-
-    def summary(self):
-        return load_summary(self.frame)
-
-
-def test_load_that_cannot_be_drawn_is_refused_by_name():
-    with pytest.raises(ConfigurationError, match="measure"):
-        goodput_frame(MadeUpLoad(), "speed")
-    with pytest.raises(ConfigurationError, match="abandoned_share"):
-        abandoned_share(MadeUpLoad(abandoned_share=float("nan"), slots=pd.NA))
-    study = MadeUpLoad()
-    study.frame.loc[0, "arrivals"] = "constant"
-    with pytest.raises(ConfigurationError, match=r"arrivals.*constant, poisson"):
-        goodput(study)
-
-
 # ---- what is drawn
 
 HUNG = run("stop_flag", returned_at_s=NAN, quiescent_at_s=10.0, work_censored=True, busy_after_deadline_s=8.0)
@@ -330,14 +270,7 @@ def test_what_each_figure_draws():
         "overrun, most runs in time": plots.overrun(study_of(MOSTLY_IN_TIME)),
         "completion": plots.completion(completion_study()),
     }
-    # Without pyplot, which warns of more than twenty open figures.
-    page = plots.OFFSCREEN
-    figures |= {f"frontier, {measure}": frontier(swept(), measure, ax=page) for measure in MEASURES}
-    figures |= {
-        "goodput": goodput(MadeUpLoad(), ax=page),
-        "abandoned work": abandoned_share(MadeUpLoad(), ax=page),
-        "no abandoned work": abandoned_share(MadeUpLoad(abandoned_share=0.0), ax=page),
-    }
+    figures |= {f"frontier, {measure}": frontier(swept(), measure) for measure in MEASURES}
     frames = {
         "bars of a timeline": plots.timeline_frame(hung),
         "rows of an overrun": plots.overrun_summary(plots.overrun_frame(overrun_study())),

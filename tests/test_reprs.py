@@ -22,8 +22,6 @@ from docmind_lab.experiments.crash_test import CrashReport, Violation
 from docmind_lab.experiments.crash_test.invariants import INVARIANTS
 from docmind_lab.experiments.doctor import Evidence, LintReport, Problem, Verdict
 from docmind_lab.experiments.examination import Trial
-from docmind_lab.experiments.load import LoadStudy
-from docmind_lab.experiments.load.load_study import QUERY_COLUMNS, SERVING_COLUMNS, QueryRows
 from docmind_lab.experiments.measurement.simulation import SimulatedSystem
 from docmind_lab.findings.agreement import agreement
 from docmind_lab.findings.diff import diff
@@ -42,13 +40,6 @@ MOST_LINES, MOST_COLUMNS = 25, 80
 
 def runs_of_two_clocks():
     return [sample_study(runs=2, clock=clock) for clock in ("virtual", "wall")]
-
-
-def load_study():
-    columns = dict(zip(QUERY_COLUMNS, ("poisson", 0.5, 2, None, 0, 0, 0.0, 8.0, 1.0, 1.0, 0.0, 1.5, True), strict=True))
-    values = ("made-up", "cooperative-0", "llm/0", 1, "planner", "ok", 1.0, 1.0, 2.0, 9.0)
-    served = dict(zip(SERVING_COLUMNS, values, strict=True))
-    return LoadStudy.of([QueryRows(sample_run("cooperative", 0, clock="virtual"), columns, (served,))])
 
 
 def response():
@@ -150,7 +141,6 @@ def shown():
         "Limits": dl.Limits(first_token_s=8, by_role={"judge": dl.Limits(total_s=5)}),
         "LatencyProfile": dl.LatencyProfile.named("heavy_tail/3"),
         "Live": dl.Live(record="monday", max_requests=60),
-        "LoadStudy": load_study(),
         "MultiAgentCoordinator": coordinator(),
         "OtherSystem": dl.workload(kind="mine:KIND"),
         "Peers": dl.peers(),
@@ -252,7 +242,6 @@ def test_objects_show_the_text_that_was_read() -> None:
     texts = {name: repr(each) for name, each in ({**named, "EnforcedAgent": SHOWN["EnforcedAgent"]} | others).items()}
     assert_golden(Path(__file__).with_suffix(".txt"), texts)
     assert response()._repr_html_().count("__enter__ &amp; __exit__") == 40, "a long answer is whole in a notebook"
-    assert SHOWN["LoadStudy"].title.endswith("typical/6 latencies, 2 slots · 1 query")
 
 
 def test_looking_at_a_deadline_asks_no_clock():

@@ -50,8 +50,7 @@ faults. The attempt is part of the key: below probability 1 a retry may be spare
 the first attempt only, "@2" the first two: a fault that passes, which a retry cures. A client
 that does not say which attempt it makes always makes its first. Of several faults the first that strikes is the one.
 
-A brownout has instants in that place, seconds since the services' first request: of the run's in a comparison, of the
-crowd's in a load study, where all queries meet the same slow minute. It comes on top of another fault.
+A brownout has instants in that place, seconds since the run's first request. It comes on top of another fault.
 """
 
 from __future__ import annotations

@@ -17,7 +17,6 @@ from virtual_runs import ALL_ENDS_S, VirtualRuns
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.time_policies import share_left, time_left_line
-from docmind_lab.experiments.load import run_load
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun
 from docmind_lab.services.openai_service import OpenAIService
 from docmind_lab.services.scripted_model.conversation import Conversation, Reply, ToolCall
@@ -234,8 +233,3 @@ def test_a_research_that_is_cut_returns_its_draft(name: str) -> None:
 def test_a_policy_that_would_change_nothing_is_refused_by_name(workload: str, policy: str, reason: str) -> None:
     with pytest.raises(ConfigurationError, match=reason):
         dl.compare(system_of_kind(workload), alternatives=f"A+{policy}", runs=1)
-
-
-def test_a_load_study_refuses_what_its_system_does() -> None:
-    with pytest.raises(ConfigurationError, match="policy anytime"):
-        run_load([0.3], alternatives="A+anytime", queries=12, replicates=1)

@@ -46,34 +46,23 @@ def test_there_are_as_many_processes_as_are_named_or_as_cores_that_may_be_used_b
 
 
 @pytest.mark.full
-def test_what_is_kept_warm_is_a_process_even_on_a_single_core(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_kept_warm_has_the_folder_and_the_environment_of_its_caller_even_on_a_single_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "1")
-    with kept_warm() as workers:
-        assert workers.submit(os.getpid).result() != os.getpid()
-
-
-@pytest.mark.full
-def test_a_process_kept_warm_works_in_the_folder_of_its_caller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("first", "second"):
-        folder = tmp_path / name
-        folder.mkdir()
-        monkeypatch.chdir(folder)
-        with kept_warm(1) as workers:
-            assert workers.submit(os.getcwd).result() == str(folder)
-
-
-@pytest.mark.full
-def test_a_process_kept_warm_has_the_environment_of_its_caller(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     processes = []
     for key in ("first", "first", None):
         if key is None:
             monkeypatch.delenv("OPENAI_API_KEY")
         else:
             monkeypatch.setenv("OPENAI_API_KEY", key)
-        with kept_warm(1) as workers:
+        with kept_warm() as workers:
+            assert workers.submit(os.getcwd).result() == str(tmp_path)
             assert workers.submit(os.getenv, "OPENAI_API_KEY").result() == key
             processes.append(workers.submit(os.getpid).result())
     # What a module reads when it is imported is read anew, so the process is another: but the same for the same.
+    assert os.getpid() not in processes
     assert processes[0] == processes[1] != processes[2]
 
 
@@ -114,6 +103,7 @@ def test_a_worker_ends_within_seconds_of_its_parent_that_was_killed() -> None:
     wait_until(lambda: not is_alive(worker), PATIENCE_S)
 
 
+@pytest.mark.full
 def test_ctrl_c_is_held_back_from_processes_that_start_and_afterwards_is_the_parents(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -36,7 +36,8 @@ def report_on(name: str, which: str, runs: int | None) -> CrashReport:
     return crash_test(system, world=world, runs=runs, workers=1)
 
 
-EVERY = [pytest.param(name, None, None, marks=pytest.mark.full) for name in ALL]
+# Every cut point of what is mended, where nothing may be found.
+EVERY = [pytest.param(name, 60, None, marks=pytest.mark.full) for name in ALL]
 
 
 @pytest.mark.parametrize(("name", "runs", "runs_of_twin"), [*((name, 28, 12) for name in QUICK), *EVERY])

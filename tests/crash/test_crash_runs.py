@@ -279,24 +279,14 @@ class State(TypedDict, total=False):
 
 
 class Maker:
-    def __init__(self, answer):
-        self.answer = answer
-
-    def make(self):
-        made.append(self.answer)
-        builder = StateGraph(State).add_node("only", lambda state: {"said": self.answer})
-        return builder.add_edge(START, "only").compile()
+    def make(self, times=1):
+        made.append(times)
+        return StateGraph(State).add_node("only", lambda state: {"said": "a"}).add_edge(START, "only").compile()
 
     __call__ = make
 
 
-def make_with(maker, times=1):
-    return maker.make()
-
-
-method = Maker("method").make
-partial = functools.partial(make_with, Maker("partial"), times=2)
-instance = Maker("instance")
+method, partial, instance = Maker().make, functools.partial(Maker().make, times=2), Maker()
 """
 
 
@@ -305,7 +295,7 @@ def test_whatever_makes_the_graph_is_called_for_each_trial(name: str, tmp_path: 
     (tmp_path / f"makers_by_{name}.py").write_text(MAKERS)
     system = dl.graph(f"{tmp_path}/makers_by_{name}.py:{name}", [{"said": ""}])
     report = crash_test(system, alternatives="A", runs=3, workers=1)
-    assert sys.modules[f"makers_by_{name}"].made.count(name) > report.trials
+    assert len(sys.modules[f"makers_by_{name}"].made) > report.trials
 
 
 def test_a_graph_that_fails_without_a_deadline_is_refused() -> None:
@@ -346,27 +336,7 @@ def test_the_figure_has_each_cut_at_its_place_with_its_worst_verdict() -> None:
     assert [label.get_text() for label in axes.get_xticklabels()] == ["0.500", "4.000"]
 
 
-# ---- the command: what it is given, and how wide its lines are
-
-
-def given_to(graph: str, tmp_path: Path, *words: str) -> list[str]:
-    inputs = tmp_path / "inputs.jsonl"
-    inputs.write_text('{"ship": "Meridian"}\n')
-    return ["crash-test", "--graph", graph, "--inputs", str(inputs), *words]
-
-
-def test_the_command_gives_a_graph_its_context_configuration_and_answer(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    few = ["--alternatives", "A", "--runs", "6", "--workers", "1", "--json"]
-    words = given_to("given_graph.py:make_asking", tmp_path, *few)
-    given = ["--context", '{"captain": "Ada"}', "--config", '{"configurable": {"berth": "7"}}']
-    code, shown, _ = said(capsys, *words, *given, "--resume", "yes")
-    report = json.loads(shown)
-    assert (code, report["trials"]) == (0, 6)
-    assert report["judged"]["resume"] == 6
-    code, _, refused = said(capsys, *words, "--context", "Ada")
-    assert (code, "--context is not JSON" in refused) == (2, True)
+# ---- effects of endpoints, and how wide lines are
 
 
 def services_in(folder: Path, row: str) -> Path:
@@ -405,9 +375,10 @@ def test_lines_end_at_80_columns_in_a_terminal_of_80(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     monkeypatch.setattr("docmind_lab.views.cli.console._WIDTH", 80)
-    words = given_to("planted.py:double_charge.broken", tmp_path, "--alternatives", "A", "--runs", "9")
-    Path(words[words.index("--inputs") + 1]).write_text('{"order": "17"}\n')
-    code, shown, _ = said(capsys, *words, "--endpoints", "crash_services.toml", "--workers", "1")
+    inputs = tmp_path / "inputs.jsonl"
+    inputs.write_text('{"order": "17"}\n')
+    words = ["crash-test", "--graph", f"{CHARGE}.broken", "--inputs", inputs, "--endpoints", "crash_services.toml"]
+    code, shown, _ = said(capsys, *words, "--alternatives", "A", "--runs", "9", "--workers", "1")
     assert code == 1
     test = shown[shown.index("import pytest") : shown.index("\nbegins ")]
     others = shown.replace(test, "").splitlines()

@@ -63,8 +63,7 @@ def never_committed(folder: str) -> SqliteSaver:
     ("checkpointer", "alternatives", "durability"),
     [
         (SAVERS.sqlite, "A,D,kill", "sync"),
-        (SAVERS.sqlite, "A,D,kill", "async"),
-        (SAVERS.sqlite, "A,D,kill", "exit"),
+        pytest.param(SAVERS.sqlite, "A,D,kill", "exit", marks=pytest.mark.full),
         (SAVERS.async_sqlite, "A,kill", "async"),
     ],
 )

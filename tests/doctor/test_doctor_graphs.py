@@ -27,7 +27,9 @@ with warnings.catch_warnings():
 @functools.cache
 def linted(graph: str) -> LintReport:
     key = "stop_by" if graph == "graphs_mixed:make" else "deadline_ts"
-    return dl.doctor(dl.graph(graph, [GRAPHS[graph]], deadline_key=key), decision_timeout_s=20.0)
+    return dl.doctor(
+        dl.graph(graph, [GRAPHS[graph]], deadline_key=key), decision_timeout_s=20.0, alternatives="A,C,D,E"
+    )
 
 
 def found(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
@@ -54,29 +56,26 @@ def test_no_measured_overrun_lacks_a_finding_and_no_finding_a_run(graph: str) ->
 
 @pytest.mark.full
 def test_a_team_of_async_agents_is_kept_by_cancellation_and_not_past_the_waits_between_sync_tries() -> None:
-    assert keeping("graphs_supervisor:team") == {
-        "A": "does not keep",
-        "B": "caller only",
-        "C": "keeps",
-        "D": "does not keep",
-        "E": "keeps",
-        "F": "keeps",
-    }
+    kept = {"A": "does not keep", "C": "keeps", "D": "does not keep", "E": "keeps"}
+    assert keeping("graphs_supervisor:team") == kept
     for node in ("supervisor", "reading_expert", "counting_expert"):
         assert "A" in found("graphs_supervisor:team")[node, "retries"]
-        assert found("graphs_supervisor:team")[node, "call"] == ("B", "D")
+        assert found("graphs_supervisor:team")[node, "call"] == ("D",)
         # A cap of each read is a mistake that nobody chose here, and the clients have no timeout of their own.
         assert (node, "per_read") not in found("graphs_supervisor:team")
 
 
+@pytest.mark.full
 def test_a_sync_tool_is_found_as_code_that_nothing_cuts_and_as_a_thread_that_a_cancellation_leaves() -> None:
     assert found("graphs_agent:make")["tools", "code"] == ("A", "D")
-    assert found("graphs_agent:make")["tools", "thread"] == ("C", "E", "F")
+    assert found("graphs_agent:make")["tools", "thread"] == ("C", "E")
     assert not linted("graphs_agent:make").keeps
+    assert {facts.has_key for facts in linted("graphs_agent:make").nodes} == {None}
     (tools,) = [facts for facts in linted("graphs_agent:make").nodes if facts.node == "tools"]
     assert (tools.mode, tools.calls, tools.code_s) == ("sync inside", {"tool": 2}, pytest.approx(0.4))
 
 
+@pytest.mark.full
 def test_retries_of_client_and_middleware_multiply() -> None:
     (model,) = [facts for facts in linted("graphs_agent:make").nodes if facts.node == "model"]
     waited = [found for found in linted("graphs_agent:make").overruns if found.cause == "retries"]
@@ -88,7 +87,7 @@ def test_retries_of_client_and_middleware_multiply() -> None:
 def test_nodes_of_three_colours_are_told_apart() -> None:
     modes = {facts.node: facts.mode for facts in linted("graphs_mixed:make").nodes}
     assert modes == {"plan": "async", "work": "sync", "check": "blocking async", "report": "takes no time"}
-    assert found("graphs_mixed:make")["check", "blocks_loop"] == ("C", "E", "F")
+    assert found("graphs_mixed:make")["check", "blocks_loop"] == ("C", "E")
 
 
 def test_the_worst_case_is_tries_times_timeouts_and_the_waits_between() -> None:
@@ -107,4 +106,3 @@ def test_the_worst_case_is_tries_times_timeouts_and_the_waits_between() -> None:
 def test_a_key_that_a_send_does_not_pass_on_is_found_where_it_is_missing() -> None:
     assert found("graphs_mixed:make")["work", "key"] == ()
     assert [facts.has_key for facts in linted("graphs_mixed:make").nodes] == [True, False, True, True]
-    assert {facts.has_key for facts in linted("graphs_agent:make").nodes} == {None}

@@ -300,7 +300,7 @@ def ask(place, get):
 def team(get):
     builder = StateGraph(State)
     last = START
-    for place in ("quotes", "news", "rates", "moods", "filings"):
+    for place in ("quotes", "news", "rates"):
         builder.add_node(place, ask(place, get))
         builder.add_edge(last, place)
         last = place
@@ -309,12 +309,12 @@ def team(get):
 
 graph, strict = team("may"), team("must")
 """
-PLACES = ("quotes", "news", "rates", "moods", "filings")
+PLACES = ("quotes", "news", "rates")
 
 
 @pytest.fixture
 def module(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    name = f"calls_five_hosts_{abs(hash(request.node.name))}"
+    name = f"calls_three_hosts_{abs(hash(request.node.name))}"
     (tmp_path / f"{name}.py").write_text(MODULE, encoding="utf-8")
     (tmp_path / "inputs.jsonl").write_text('{"question": "a"}\n', encoding="utf-8")
     monkeypatch.chdir(tmp_path)
@@ -338,7 +338,7 @@ def test_the_doctor_names_every_host_in_one_pass_and_runs_clean_with_the_rows_th
     assert "secret" not in out.out + out.err + Path("rows.toml").read_text(encoding="utf-8")
     (verdict,) = [line for line in out.out.splitlines() if line.startswith("A  ")]
     assert verdict.endswith("answers were made up")
-    assert "With made-up answers to 5 requests" in out.out
+    assert "With made-up answers to 3 requests" in out.out
     assert [row.host for row in read_endpoints("rows.toml")] == [f"{place}.made-up.test" for place in PLACES]
 
     assert ended(*words, "--endpoints", "rows.toml") == 0

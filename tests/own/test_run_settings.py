@@ -516,6 +516,7 @@ def test_nodes_and_tools_that_no_run_reached_are_named_in_one_line_as_the_graph_
         ({"factors": {"fault": "hang:nobody"}}, "factors.fault: .*the graph has no node 'nobody'"),
         ({"factors": {"alternative": "A+hedge:2s"}}, "factors.alternative: .*for the model calls of the lab's own"),
         ({"documents": "papers"}, "documents is an option of docmind, .*, and not of graph"),
+        ({"agent": finish}, "graph and agent name 2 systems"),
     ],
 )
 def test_a_sweep_of_a_graph_refuses_what_it_cannot_have(more: dict[str, Any], said: str) -> None:
@@ -541,7 +542,7 @@ def ask_model(state: State) -> State:
     return {"answer": str(ChatOpenAI(model="any", api_key="none", max_retries=0).invoke(state["question"]).content)}  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("fault", ["hang", "hang:*", "hang:ask_model"])
+@pytest.mark.parametrize("fault", ["hang", "hang:ask_model"])
 def test_a_fault_without_a_role_strikes_every_node(fault: str) -> None:
     graph = graph_of(ask_model)
     study = compared(graph, faults=fault, decision_timeout_s=3)
@@ -552,37 +553,10 @@ def test_a_fault_without_a_role_strikes_every_node(fault: str) -> None:
     assert sorted(swept.runs["faulted_calls"]) == [0.0, 1.0]
 
 
-def echo(question: str) -> str:
-    model = ChatOpenAI(model="any", api_key="none", max_retries=0)  # type: ignore[arg-type]
-    return str(model.invoke(question).content)
-
-
-def test_a_sweep_of_an_agent_varies_its_timeout(tmp_path: Path) -> None:
-    design = {
-        "agent": echo,
-        "inputs": ["a"],
-        "repeats": 2,
-        "factors": {"alternative": "A,C", "decision_timeout_s": [1, 9]},
-    }
-    study = dl.sweep(design)
-    assert len(study.runs) == 8
-    assert sorted(study.runs["decision_timeout_s"].unique()) == [1, 9]
-    with pytest.raises(ConfigurationError, match="graph and agent name 2 systems"):
-        dl.sweep({**design, "graph": GREETS})
-
-
 @pytest.mark.wall
-@pytest.mark.parametrize(
-    "names",
-    [
-        {"graph": graph_of(ask_model), "inputs": [ASKED]},
-        pytest.param({"agent": echo, "inputs": ["a"]}, marks=pytest.mark.full),
-    ],
-)
-def test_a_recording_of_a_graph_of_ones_own_is_replayed_at_other_decision_timeouts(
-    names: dict[str, Any], tmp_path: Path
-) -> None:
+def test_a_recording_of_a_graph_of_ones_own_is_replayed_at_other_decision_timeouts(tmp_path: Path) -> None:
     """How long should the timeout be, for calls as they were."""
+    names: dict[str, Any] = {"graph": graph_of(ask_model), "inputs": [ASKED]}
     live = {"clock": "wall", "latencies": "fast", "record": tmp_path / "r", "decision_timeout_s": 5}
     recorded = compare_by(**names, **live, runs=3, alternatives="unguarded")
     longest_s = float(recorded.runs["returned_at_s"].max())
@@ -595,7 +569,7 @@ def test_a_recording_of_a_graph_of_ones_own_is_replayed_at_other_decision_timeou
     with pytest.raises(ConfigurationError, match="name it and its inputs again"):
         compare_by(**replay)
     with pytest.raises(ConfigurationError, match="not those of the recording"):
-        compare_by(**{**names, **replay, "inputs": [{"question": "b"}] if "graph" in names else ["b"]})
+        compare_by(**{**names, **replay, "inputs": [{"question": "b"}]})
 
 
 # ---- what to do with the answer
@@ -604,7 +578,7 @@ def test_a_recording_of_a_graph_of_ones_own_is_replayed_at_other_decision_timeou
 def test_a_choice_for_a_graph_of_ones_own_is_a_call_of_enforce_and_no_setting() -> None:
     """The lab's environment variables say nothing to a user's graph."""
     system = dl.graph(GREETS, [{"input": {"question": "a"}, "context": {"user": "ada"}}])
-    study = dl.sweep(system, {"alternatives": "A", "decision_timeout_s": [5, 60]}, runs=80)
+    study = dl.sweep(system, {"alternatives": "A", "decision_timeout_s": 5}, runs=74)
     assert 'In production: docmind_lab.enforce(graph, 5, "A")' in study.recommend().text()
     assert "DOCMIND_" not in study.recommend().text() + str(study.report())
     answered = compared(ASKS, runs=24, resume=["ada", "asks"])

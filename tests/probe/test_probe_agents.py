@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -31,10 +30,10 @@ from docmind_lab.services.scripted_model.field_texts import SUB_AGENT
 from docmind_lab.services.server import ServiceAddresses
 from surveys import gateways
 from surveys.__main__ import main
-from surveys.agent_services import AGENT_FAULTS, AgentServices, is_answering, reply_of_agent
+from surveys.agent_services import AgentServices, is_answering, reply_of_agent
 from surveys.agent_table import AgentRow, mark_of, read_rows, write_rows
-from surveys.agents import CaseRun, cells_of, counts_from, probe_agents, run_cell
-from surveys.case_files import Case, made_environment, read_cases
+from surveys.agents import CaseRun, cells_of, counts_from, probe_agents
+from surveys.case_files import Case, read_cases
 from surveys.local_programs import LocalProgram, started
 from surveys.matrix import (
     CELLS_PAGE,
@@ -98,16 +97,12 @@ def served(options: AgentServices) -> Iterator[ServiceAddresses]:
         yield here.addresses
 
 
-@pytest.fixture(scope="module")
-def measured(known: Case, tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], AgentRow]:
-    """The row of each way and fault of a case whose end is known, all side by side: they wait nearly all the time."""
-    rows = probe_agents([known], cache=tmp_path_factory.mktemp("environments"), side_by_side=8, serve=served)
-    return {(row.way, row.fault): row for row in rows}
-
-
 @pytest.mark.full
 @pytest.mark.wall
-def test_a_mark_is_the_known_truth(measured: dict[tuple[str, str], AgentRow]) -> None:
+def test_a_row_is_the_known_truth(known: Case, tmp_path: Path) -> None:
+    """Its mark, the work that goes on in calls, seconds and tokens, when the caller was back, and what is left."""
+    rows = probe_agents([known], cache=tmp_path, side_by_side=8, serve=served)
+    measured = {(row.way, row.fault): row for row in rows}
     assert {key: row.mark for key, row in measured.items()} == {
         ("stops", "ordinary"): "stopped",
         ("lets-go", "ordinary"): "caller only",
@@ -118,52 +113,26 @@ def test_a_mark_is_the_known_truth(measured: dict[tuple[str, str], AgentRow]) ->
         ("hurries", "ordinary"): "error",
         ("stays", "ordinary"): "stopped",
     }
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_work_that_goes_on_is_counted_in_calls_seconds_and_tokens(
-    measured: dict[tuple[str, str], AgentRow],
-) -> None:
     model, tool = measured["lets-go", "ordinary"], measured["lets-go", "sync_tool"]
+    stops, stays = measured["stops", "ordinary"], measured["stays", "ordinary"]
     assert (model.model_calls_after, model.tools_after, model.tool_s_after) == (0, 0, 0.0)
-    assert model.model_s_after == WHOLE_S
+    assert (model.model_s_after, tool.tool_s_after) == (WHOLE_S, WHOLE_S)
     # Fifty tokens in 5 s: about forty of them in the last four.
     assert model.tokens_after == pytest.approx(40, abs=7)
     # The model's answer to the late tool begins after the timeout.
     assert (tool.model_calls_after, tool.tools_after) == (1, 0)
-    assert tool.tool_s_after == WHOLE_S
-    assert measured["stops", "ordinary"].tokens_after is not None
-    assert measured["stops", "ordinary"].tokens_after < 7
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_the_caller_is_timed_from_outside(measured: dict[tuple[str, str], AgentRow]) -> None:
-    assert measured["waits", "ordinary"].late_s == WHOLE_S
-    assert measured["lets-go", "ordinary"].late_s == pytest.approx(0.0, abs=0.5)
+    assert stops.tokens_after is not None
+    assert stops.tokens_after < 7
+    assert (measured["waits", "ordinary"].late_s, model.late_s) == (WHOLE_S, pytest.approx(0.0, abs=0.5))
     assert measured["hurries", "ordinary"].error.startswith("it ended before its timeout")
     assert measured["breaks", "ordinary"].error.endswith("KeyError: lookup")
     assert measured["dies", "ordinary"].error == "the last words"
-    assert json.loads(measured["stops", "ordinary"].left) == {"messages": 2, "open_tool_calls": 1}
-
-
-@pytest.mark.full
-@pytest.mark.wall
-def test_a_process_that_cannot_end_is_ended_and_said_so(measured: dict[tuple[str, str], AgentRow]) -> None:
-    stays, stops = measured["stays", "ordinary"], measured["stops", "ordinary"]
+    assert json.loads(stops.left) == {"messages": 2, "open_tool_calls": 1}
+    # A process that cannot end is ended.
     assert (stays.exited, stays.exit_s) == (False, None)
     assert stops.exited is True
     assert stops.exit_s is not None
     assert stops.exit_s < 5
-
-
-@pytest.mark.wall
-def test_a_probe_that_is_stopped_ends_its_case_at_once(known: Case, tmp_path: Path) -> None:
-    stop = threading.Event()
-    stop.set()
-    row = run_cell(CaseRun(known, "waits", "ordinary", 1), made_environment(known, tmp_path), stop, served)
-    assert row.mark == "error"
 
 
 # ---- marks
@@ -347,13 +316,6 @@ def test_a_request_that_was_refused_once_is_served_when_it_comes_again() -> None
         asked = {"model": "any", "messages": [ASKED]}
         url = f"{addresses.openai_base_url}/chat/completions"
         assert [httpx.post(url, json=asked, trust_env=False).status_code for _ in range(2)] == [429, 200]
-
-
-def test_options_of_the_services_come_back_equal_and_an_unknown_fault_is_refused() -> None:
-    for fault in AGENT_FAULTS:
-        assert AgentServices.from_json(AgentServices(fault).as_json()) == AgentServices(fault)
-    with pytest.raises(ConfigurationError, match="fault must be one of ordinary"):
-        AgentServices.from_json('{"fault": "nap"}')
 
 
 # ---- threads that are cut

@@ -17,7 +17,7 @@ from service_doors import always
 
 from benchmarks.tiny_server import TinyServer
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.core.server_behaviour import PHASES, STOPS, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
+from docmind_lab.core.server_behaviour import PHASES, Phase, PhaseBehaviour, ServerBehaviour, shipped_behaviours
 from docmind_lab.experiments.probe import ServerProbe, Target, Trial, Undisturbed, first_model, probe_server
 from docmind_lab.experiments.probe.probe_bench import Bench
 from docmind_lab.experiments.probe.truth import Counters, Look, truth_of
@@ -37,7 +37,6 @@ MIXED: dict[Phase, PhaseBehaviour] = {
     "mid_stream": PhaseBehaviour(work_ends="at_once", delay_s=0.0),
 }
 BEHAVIOURS = {
-    "stops": STOPS,
     "goes on": ServerBehaviour(
         name="goes-on", phases={phase: PhaseBehaviour(work_ends="at_its_end") for phase in PHASES}
     ),
@@ -85,7 +84,7 @@ def test_counters_are_read_from_prometheus_text_and_summed_over_their_labels(stu
 @pytest.mark.wall
 @pytest.mark.parametrize(
     ("behaviour", "by_waiting"),
-    [(name, how) for name in ("mixed", "stops", "goes on") for how in (False, True)],
+    [("mixed", False), ("mixed", True), ("goes on", True)],
 )
 def test_the_verdicts_are_the_behaviour_of_the_service(
     behaviour: str, by_waiting: bool, serving: Callable[..., Target]

@@ -20,7 +20,10 @@ from flat_compare import compare_by
 from benchmarks import tiny_server
 from benchmarks.tiny_server import TinyServer
 from docmind_lab.core.errors import ConfigurationError, ServiceError
-from docmind_lab.experiments.recordings.fidelity import fidelity, promise
+from docmind_lab.experiments.recordings.fidelity import fidelity
+from docmind_lab.findings.study import Study
+from docmind_lab.statistics.interval import Interval
+from docmind_lab.statistics.shares import share_interval
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -57,6 +60,10 @@ def deadlines(graph: Any, asked: list[str]) -> tuple[float, float]:
     return tuple(round(least_s * float(np.quantile(tokens, share)), 3) for share in (0.5, 0.9))  # type: ignore[return-value]
 
 
+def in_time(study: Study) -> Interval:
+    return share_interval(int(study.runs["answered_in_time"].sum()), len(study.runs))
+
+
 @pytest.mark.full
 @installed
 @pytest.mark.wall
@@ -82,12 +89,10 @@ def test_a_replay_under_a_longer_deadline_promises_no_more_than_a_real_server_ke
 
     # Of two samples of one truth one's interval leaves the other's in far fewer than one test of a hundred. A machine
     # that is busy in one of the measurements makes that one slower, so it is measured again before anything is wrong.
-    found = [promise(replayed, compare_by(**live, decision_timeout_s=long_s))]
-    while not found[-1].holds and len(found) < 3:
-        found.append(promise(replayed, compare_by(**live, decision_timeout_s=long_s)))
-    assert found[-1].holds, found
-    with pytest.raises(ConfigurationError, match="the same in both"):
-        promise(replayed, recorded)
+    kept = [in_time(compare_by(**live, decision_timeout_s=long_s))]
+    while in_time(replayed).low > kept[-1].high and len(kept) < 3:
+        kept.append(in_time(compare_by(**live, decision_timeout_s=long_s)))
+    assert in_time(replayed).low <= kept[-1].high, kept
 
 
 @installed

@@ -19,7 +19,7 @@ from docmind_lab.tables.cell_store import CellStore
 
 pytestmark = pytest.mark.wall
 
-QUESTIONS = 3
+QUESTIONS = 2
 # Its index takes a tenth of the time to build.
 SMALL = "handbook"
 
@@ -76,21 +76,15 @@ def test_a_recording_replays_with_the_same_outcomes_and_the_same_times(recorded:
     assert found.pairs["later_s"].abs().max() < 0.03
 
 
-def test_a_replay_of_the_same_runs_draws_nothing(recorded: Recorded, replay: Study) -> None:
-    calls = replayed_calls(replay, Recording.load(recorded.folder))
+def test_a_replay_draws_nothing_and_has_what_a_live_endpoint_cannot_tell(recorded: Recorded, replay: Study) -> None:
+    recording = Recording.load(recorded.folder)
+    calls = replayed_calls(replay, recording)
     assert calls == replay.manifest["replayed_calls"]
     assert calls["recorded"] > 0
     assert calls["of_another_alternative"] == calls["not_recorded"] == 0
     assert replay.manifest["design"]["replay"] == recorded.study.manifest["study_id"]
-
-
-def test_a_replay_has_what_a_live_endpoint_cannot_tell(recorded: Recorded, replay: Study) -> None:
     assert recorded.study.runs["calls_after_deadline"].isna().all()
     assert (replay.runs["calls_after_deadline"] == 0).all()
-
-
-def test_a_replay_says_what_was_recorded(recorded: Recorded, replay: Study) -> None:
-    recording = Recording.load(recorded.folder)
     bodies = [call.body for run in recording.runs for call in run.calls if call.kind == "llm"]
     assert bodies
     assert all(json.loads(body or "")["usage"] for body in bodies)

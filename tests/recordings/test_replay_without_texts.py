@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from flat_compare import compare_by
+from often import often
 from own_runs import State, graph_of
 from stub_server import StubConnection, StubRequest, StubServer
 
@@ -27,9 +28,11 @@ def reply(request: StubRequest, connection: StubConnection) -> None:
     connection.send(head.encode() + body)
 
 
-def recorded(stub: Callable[..., StubServer], folder: Path, *, with_text: bool, parses: bool = True) -> dict[str, Any]:
-    """Record one run of a graph that takes the model's text apart; returns what names the graph and its input."""
-    address = f"http://127.0.0.1:{stub(reply).port}/v1/chat/completions"
+@pytest.mark.parametrize("with_text", often([False, True], False))
+def test_a_graph_that_parses_what_its_model_says_is_replayed_from_texts_alone(
+    with_text: bool, stub: Callable[..., StubServer], tmp_path: Path
+) -> None:
+    address, parses = f"http://127.0.0.1:{stub(reply).port}/v1/chat/completions", True
 
     def judge(state: State) -> State:
         asked = {"model": "any", "messages": [{"role": "user", "content": state["question"]}]}
@@ -37,35 +40,12 @@ def recorded(stub: Callable[..., StubServer], folder: Path, *, with_text: bool, 
         return {"answer": json.loads(text)["verdict"] if parses else text}
 
     named: dict[str, Any] = {"graph": graph_of(judge), "inputs": [{"question": "a"}]}
-    study = compare_by(
-        **named,
-        runs=1,
-        alternatives="A",
-        decision_timeout_s=5,
-        services="own",
-        clock="wall",
-        record=folder,
-        record_text=with_text,
-    )
+    live: dict[str, Any] = {"services": "own", "clock": "wall", "record": tmp_path / "r", "record_text": with_text}
+    study = compare_by(**named, **live, runs=1, alternatives="A", decision_timeout_s=5)
     assert set(study.runs["outcome"]) == {"answered"}
-    return named
-
-
-def test_a_graph_that_parses_what_its_model_says_is_refused_with_the_remedy(
-    stub: Callable[..., StubServer], tmp_path: Path
-) -> None:
-    named = recorded(stub, tmp_path / "recording", with_text=False)
-    said = r"has no texts, and on simulated ones the graph fails with JSONDecodeError in node judge.*--record-text"
-    with pytest.raises(ConfigurationError, match=said):
-        compare_by(**named, replay=tmp_path / "recording")
-
-
-@pytest.mark.full
-def test_with_texts_it_is_replayed(stub: Callable[..., StubServer], tmp_path: Path) -> None:
-    named = recorded(stub, tmp_path / "recording", with_text=True)
-    assert set(compare_by(**named, replay=tmp_path / "recording").runs["outcome"]) == {"answered"}
-
-
-def test_a_graph_that_takes_any_text_is_replayed_without_texts(stub: Callable[..., StubServer], tmp_path: Path) -> None:
-    named = recorded(stub, tmp_path / "recording", with_text=False, parses=False)
-    assert set(compare_by(**named, replay=tmp_path / "recording").runs["outcome"]) == {"answered"}
+    if not with_text:
+        said = r"has no texts, and on simulated ones the graph fails with JSONDecodeError in node judge.*--record-text"
+        with pytest.raises(ConfigurationError, match=said):
+            compare_by(**named, replay=tmp_path / "r")
+        parses = False
+    assert set(compare_by(**named, replay=tmp_path / "r").runs["outcome"]) == {"answered"}

@@ -1,4 +1,4 @@
-"""A brownout: model calls whose work begins between two instants are slower, in a run and in a load study."""
+"""A brownout: model calls whose work begins between two instants are slower."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from flat_compare import compare_by
 
-from docmind_lab.experiments.load import Constant, load_options, run_load
 from docmind_lab.services.plan import Pace, Plan, Wait
 
 
@@ -39,19 +38,3 @@ def test_a_run_meets_it_in_virtual_time_from_its_first_request_on() -> None:
     assert ratio[inside].tolist() == pytest.approx([3.0] * int(inside.sum()))
     assert ratio[~inside].tolist() == pytest.approx([1.0] * int((~inside).sum()))
     assert (none_struck, struck) == (0, inside.sum())
-
-
-@pytest.mark.full
-def test_all_queries_of_a_load_study_meet_the_same_slow_minute() -> None:
-    table = {"arrivals": "constant", "rates_per_s": [0.1], "fault": ["brownout=2@15-35"], "queries": 5}
-    options = load_options(table) | {"replicates": 1, "warm_up_s": 0.0, "workers": 1, "alternatives": "unguarded"}
-    slow = run_load(**{**options, "slots": 4})
-    usual = run_load(**{**options, "slots": 4, "arrivals": [Constant(0.1)], "fault": ()})
-    ratio = (slow.queries["returned_at_s"] / usual.queries["returned_at_s"]).tolist()
-    # They come at 0, 10, 20, 30 and 40 s, and take some seconds.
-    assert ratio[0] == pytest.approx(1.0)
-    # All of its model calls, and none of its searches.
-    assert ratio[2] > 1.7
-    assert ratio[4] == pytest.approx(1.0)
-    assert set(slow.queries["fault"]) == {"brownout=2@15-35:*"}
-    assert set(usual.queries["fault"]) == {"none"}

@@ -63,7 +63,6 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (root / "small.toml").write_text(TOML, encoding="utf-8")
     (root / "wall.toml").write_text(TOML + 'clock = ["wall"]\n', encoding="utf-8")
     (root / "none.toml").write_text("repeats = 0", encoding="utf-8")
-    (root / "load.toml").write_text("repeats = 2\n[load]\nrates_per_s = [0.2]", encoding="utf-8")
     design = StudyDesign.read(root / "small.toml")
     assert design.study_id == StudyDesign.of(DESIGN).study_id
     with pytest.MonkeyPatch.context() as patched, computed_by(Scripted()):
@@ -163,7 +162,6 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("compare --price 0.15", "price must be INPUT/OUTPUT"),
         ("sweep {places}/small.toml --workers 0 --out {tmp}/swept", "workers must be a whole number from 1 up"),
         ("sweep {places}/none.toml", "repeats: Input should be greater than or equal to 1, not 0"),
-        ("sweep {places}/load.toml", "a load study has its fields in [load]"),
         ("recommend {places}/study --target 2", "target"),
         ("report {places}/study --out report.pdf", "report.pdf"),
         ("serve --port 99999", "port 99999"),
@@ -181,6 +179,7 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("sweep {places}/wall.toml --workers 2 --out {tmp}/swept", "workers: only runs in virtual time"),
         ("profile {places}/study --plot fit.png", "No such option: --plot"),
         ("doctor --inputs {places}/small.toml", "--inputs is for a graph of your own"),
+        ("crash-test --graph graphs_to_mutate:plain --context Ada", "--context is not JSON"),
         ("ask", "Missing argument 'question'"),
         ("watch no-such-study", "Missing option '--spans'"),
         # A name that nothing has.

@@ -163,10 +163,10 @@ def test_propagation_taken_from_an_alternative_is_another_combination() -> None:
 
 def test_ids_of_runs_and_cells_are_unique_over_the_whole_study() -> None:
     made = design(
+        1,
         alternative="A,A:per_read,B",
         decision_timeout_s=[5, 5.5],
         fault=["none", "hang:planner"],
-        retries=["own", 1],
         deadline_propagation=["own", False],
         router_injection=[False, True],
     )

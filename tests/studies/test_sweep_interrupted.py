@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Iterator
@@ -10,7 +11,6 @@ from pathlib import Path
 import pytest
 from held_graphs import wait_until
 from job_program import INTERRUPTED, PATIENCE_S, JobProgram, job_program
-from often import often
 from small_studies import CELLS, DESIGN, RUNS, assert_same_tables, small_cells
 
 from docmind_lab.core.errors import ConfigurationError
@@ -58,38 +58,29 @@ def require_whole_and_tidy(out: Path, study: Study, alone: Study) -> None:
     assert {path.name for path in out.iterdir()} == names
 
 
-@pytest.fixture(scope="module")
-def steps(sweeps: JobProgram, alone: Study, tmp_path_factory: pytest.TempPathFactory) -> int:
-    """How many times a sweep that is left alone changes the files of its folder."""
-    out = tmp_path_factory.mktemp("counted") / "out"
-    assert sweeps.ended(sweeps.start(command="study", out=str(out))) == 0, errors(out)
-    require_whole_and_tidy(out, Study.load(out), alone)
-    return int(Path(f"{out}.steps").read_text())
+# Of some thirty changes of its files, this is one of a cell's.
+IN_THE_MIDDLE = 10
 
 
-def killed_at_step(sweeps: JobProgram, out: Path, step: int) -> None:
-    assert sweeps.ended(sweeps.start(command="study", out=str(out), kill_at_step=step)) == -signal.SIGKILL, errors(out)
-
-
-# From the first step, which makes the folder's files, to the last, which removes the cells of a finished study.
-@pytest.mark.parametrize("at", often([number / 11 for number in range(12)] + [0.5], 0.5))
 def test_killed_before_a_step_of_its_files_it_goes_on_to_the_same_tables(
-    at: float, sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
+    sweeps: JobProgram, alone: Study, tmp_path: Path
 ) -> None:
-    killed_at_step(sweeps, tmp_path / "out", max(1, round(at * steps)))
-    study = resumed(tmp_path / "out")
-    require_whole_and_tidy(tmp_path / "out", study, alone)
+    out = tmp_path / "out"
+    assert sweeps.ended(sweeps.start(command="study", out=str(out), kill_at_step=IN_THE_MIDDLE)) == -signal.SIGKILL
+    assert 0 < cells_in(out) < CELLS
+    study = resumed(out)
+    require_whole_and_tidy(out, study, alone)
     assert len(study.runs) == RUNS
 
 
 @pytest.mark.full
 def test_killed_again_and_again_at_each_next_step_it_comes_to_the_same_tables(
-    sweeps: JobProgram, steps: int, alone: Study, tmp_path: Path
+    sweeps: JobProgram, alone: Study, tmp_path: Path
 ) -> None:
     """Two attempts die at each step, a little later than those before; none starts from nothing."""
     out = tmp_path / "out"
     attempts = 0
-    for step in (step for step in range(1, steps + 1) for _ in range(2)):
+    for step in (step for step in itertools.count(1) for _ in range(2)):
         code = sweeps.ended(sweeps.start(command="study", out=str(out), kill_at_step=step))
         if code == 0:
             break

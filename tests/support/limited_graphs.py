@@ -17,7 +17,6 @@ import tenacity
 from hung_graphs import State, ask_tavily, chat_model, one_node
 from langchain.agents import create_agent
 from langchain.agents.middleware import ModelRetryMiddleware
-from langchain_core.runnables import RunnableLambda
 from langgraph.types import RetryPolicy, TimeoutPolicy
 from requests.adapters import HTTPAdapter
 from urllib3.util import Retry
@@ -75,17 +74,6 @@ def httpx_in_a_loop() -> Any:
         raise last
 
     return node_of(ask)
-
-
-def async_only() -> Any:
-    def refuse(state: State) -> State:
-        raise TypeError("only async")
-
-    async def ask(state: State) -> State:
-        async with httpx.AsyncClient(timeout=None) as client:
-            return {"answer": (await client.post(CHAT, json=ASKED)).json()}
-
-    return one_node(RunnableLambda(refuse, ask))
 
 
 async def ask_aiohttp() -> Any:
@@ -146,7 +134,6 @@ GRAPHS = [
     Expected("openai in a short node", openai_node(55, 2, timeout=20), 166.5, 20, 20, 1, 20),
     Expected("httpx in a loop", httpx_in_a_loop(), 5, 5, 15, 3, NEVER),
     Expected("requests", node_of(lambda: requests.post(CHAT, json=ASKED).json()), NEVER, NEVER, NEVER, 1, NEVER),
-    Expected("async only", async_only(), NEVER, NEVER, NEVER, 1, NEVER),
     Expected("idle", openai_node(30, 0, timeout=IDLE, retry_policy=TWICE), 30, 13, 13, 2, 13),
     Expected("aiohttp with a total", node_of(ask_aiohttp), 10, 10, 10, 1, 10),
     Expected("anthropic in a short run", node_of(ask_anthropic), 60.5, 60.5, 60.5, 2, NEVER, 20),

@@ -45,14 +45,12 @@ def run(job: dict[str, Any]) -> int:
 
 def _study(job: dict[str, Any], out: Path) -> int:
     _note_cells(Path(f"{out}.log"))
-    steps = _Steps(out, job.get("kill_at_step"))
-    sys.addaudithook(steps)
+    sys.addaudithook(_Steps(out, job.get("kill_at_step")))
     study = sweep(DESIGN, out=out, workers=job.get("workers", 1))
     if study.interrupted:
         return INTERRUPTED
     if failed := study.manifest["failed_cells"]:
         raise RuntimeError(f"cells failed: {failed}")
-    Path(f"{out}.steps").write_text(str(steps.count))
     return 0
 
 

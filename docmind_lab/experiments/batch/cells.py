@@ -48,13 +48,13 @@ class Simulated:
         """The same without what varies from run to run; building is slow, so workers cache what they build by it."""
         return dataclasses.replace(self, options=ServiceOptions(), node_mode="own")
 
-    def build(self, max_connections: int = 100) -> SimulatedSystem:
+    def build(self) -> SimulatedSystem:
         """Return the system, newly built, whose owner closes it."""
-        return SimulatedSystem(self.settings, self.client_retries, self.corpus, self.workload, max_connections)
+        return SimulatedSystem(self.settings, self.client_retries, self.corpus, self.workload)
 
-    def built_once(self, max_connections: int = 100) -> SimulatedSystem:
+    def built_once(self) -> SimulatedSystem:
         """Return the system, built at its first use in this process."""
-        return _built(self.of_process, max_connections)
+        return _built(self.of_process)
 
     def measure(self, system: SimulatedSystem, order: RunOrder) -> MeasuredRun:
         """Return a run of the system, without what only a caller of a single run needs."""

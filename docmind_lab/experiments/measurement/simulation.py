@@ -108,8 +108,8 @@ class SimulatedSystem(ShownAsCode):
     """A workload and its simulated services in this process, for runs in virtual time, one thread at a time.
 
     client_retries: of the openai client, for alternatives that leave retries to it; None for its default. corpus: what
-    is searched, by name, by place or itself. kind: of the workload, as `workload_kind` takes it. max_connections: of
-    each pool of HTTP connections. The index is built in virtual time when this is made, which takes seconds.
+    is searched, by name, by place or itself. kind: of the workload, as `workload_kind` takes it. The index is built in
+    virtual time when this is made, which takes seconds.
 
     Raises: ConfigurationError for settings that name a live endpoint or a local store, which no virtual time reaches.
     """
@@ -118,7 +118,6 @@ class SimulatedSystem(ShownAsCode):
     client_retries: int | None = None
     corpus: str | LibraryPlace | Library = HANDBOOK
     kind: str = "supervisor"
-    max_connections: int = 100
     workload: Workload = field(init=False)
     _plans: tuple[ServiceOptions | None, dict[tuple[object, ...], Plan]] = field(
         default_factory=lambda: (None, {}), init=False, repr=False
@@ -135,7 +134,6 @@ class SimulatedSystem(ShownAsCode):
             ServiceAddresses.at_port(PORT),
             self.settings,
             client_retries=self.client_retries,
-            max_connections=self.max_connections,
             corpus=self.corpus,
         )
         self.workload = clock.run(build, around)

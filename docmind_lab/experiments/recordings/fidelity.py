@@ -2,13 +2,10 @@
 
 result = fidelity(live, replay)
 result                          # outcomes run by run, and the distance of the two distributions
-
-promise(replay_at_20_s, live_at_20_s)  # did the server keep the share in time that the replay promised?
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -17,9 +14,7 @@ import pandas as pd
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.findings.agreement import SAME_OUTCOME, Agreement, pairs_of
-from docmind_lab.findings.finding import Finding, MakesFinding
-from docmind_lab.statistics.interval import Interval
-from docmind_lab.statistics.shares import share_interval
+from docmind_lab.findings.finding import Finding
 from docmind_lab.tables.frames import StudyTables
 
 DISTANCE: Final = 0.02
@@ -76,43 +71,3 @@ def _completions(pairs: pd.DataFrame, clock: str) -> npt.NDArray[np.float64]:
     answered = pairs[f"{clock}_outcome"] == "answered"
     # Waits that are added up again end some 10⁻¹² s from where they did; that is no order of runs.
     return np.round(pairs[f"{clock}_returned_at_s"].where(answered).to_numpy(dtype=np.float64), _MICROSECONDS)
-
-
-@dataclass(frozen=True, repr=False)
-class Promise(MakesFinding):
-    """The share answered in time that a replay promised, and that which was kept live, each with its 95 % interval."""
-
-    promised: Interval
-    kept: Interval
-    decision_timeout_s: float
-
-    @property
-    def holds(self) -> bool:
-        """Whether the intervals allow that the endpoint achieves at least the share that the replay predicted."""
-        return self.promised.low <= self.kept.high
-
-    def finding(self) -> Finding:
-        """Return both shares with their intervals."""
-        verdict = "no less than promised, as far as these runs tell" if self.holds else "less than promised"
-        title = (
-            f"share answered within {self.decision_timeout_s:g} s: promised {self.promised.text()} ({self.promised.n} "
-            f"runs), kept {self.kept.text()} ({self.kept.n} runs): {verdict}"
-        )
-        return Finding((title,), {"promised": self.promised.estimate, "kept": self.kept.estimate, "holds": self.holds})
-
-
-def promise(replay: StudyTables, live: StudyTables) -> Promise:
-    """Compare the share answered in time of a replay with that of a live study, of one alternative and deadline.
-
-    Raises: ConfigurationError for two that have no runs, or differ in alternative or deadline.
-    """
-    arms = [
-        study.runs[["alternative", "decision_timeout_s"]].astype({"alternative": "str"}).drop_duplicates()
-        for study in (replay, live)
-    ]
-    if any(len(arm) != 1 for arm in arms) or not np.array_equal(arms[0].to_numpy(), arms[1].to_numpy()):
-        raise ConfigurationError("replay, live: compare one alternative under one deadline, the same in both")
-    promised, kept = (
-        share_interval(int(study.runs["answered_in_time"].sum()), len(study.runs)) for study in (replay, live)
-    )
-    return Promise(promised, kept, float(arms[0]["decision_timeout_s"].iloc[0]))

@@ -249,15 +249,15 @@ def read_study_file(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise ConfigurationError(f"study file {path} is not TOML: {error}") from error
 
 
-def explain(error: ValidationError, model: type[BaseModel], prefix: str = "") -> str:
-    """Explain each field that does not fit the model, in one line each. prefix: the table that holds the fields."""
+def explain(error: ValidationError, model: type[BaseModel]) -> str:
+    """Explain each field that does not fit the model, in one line each."""
     lines = []
     for problem in error.errors():
         if problem["type"] == "default_factory_not_called":
             # Nobody gave that field: another one is wrong, on which its default depends.
             continue
         names, inner = _field(problem["loc"], model)
-        field = ".".join(([prefix] if prefix else []) + names)
+        field = ".".join(names)
         if problem["type"] == "extra_forbidden":
             lines.append(f"{field}: there is no such field; there are {', '.join(sorted(inner.model_fields))}")
         else:

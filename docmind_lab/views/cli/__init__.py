@@ -2,7 +2,7 @@
 
 app.py              the application, and how it reports errors
 compare.py          the main job; fields_as_options.py its options: the fields of systems and worlds
-sweep.py            a designed experiment or a load study
+sweep.py            a designed experiment
 studies.py          finished studies: show, recommend, report
 traces.py           runs recorded anywhere, and what another deadline would have done
 probe.py            whether a server stops when its client leaves

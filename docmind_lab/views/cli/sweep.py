@@ -1,13 +1,11 @@
-"""`docmind-lab sweep STUDY.toml`: a designed experiment, or a load study if the file has a `[load]` table."""
+"""`docmind-lab sweep STUDY.toml`: a designed experiment."""
 
 from __future__ import annotations
 
 import contextlib
-import datetime
 import json
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,37 +15,8 @@ from docmind_lab.views.cli.console import console, load_settings, showing_progre
 from docmind_lab.views.cli.printing import print_study, study_as_json
 
 if TYPE_CHECKING:
-    from docmind_lab.core.settings import Settings
     from docmind_lab.experiments.sweeps.study_design import StudyDesign
     from docmind_lab.findings.study import Study
-
-
-def run_load_study(
-    path: str, values: Mapping[str, Any], settings: Settings, *, out: str, workers: int | None, as_json: bool
-) -> None:
-    """Run a load study, save it in a folder with its figures, and print its results. Raises: ConfigurationError."""
-    from docmind_lab.experiments.load import load_options, run_load
-    from docmind_lab.views.plots.files import save_load_figures
-
-    others = sorted(values.keys() - {"load"})
-    if others:
-        raise ConfigurationError(f"study file {path}: {others[0]}: a load study has its fields in [load], all of them")
-    options = load_options(values["load"])
-    folder = Path(out or f"results/{datetime.datetime.now(datetime.UTC):%Y%m%dT%H%M%SZ}-load")
-
-    def finished(_: int) -> str:
-        return f"; the crowds that were done are in {folder}" if folder.exists() else ""
-
-    with showing_progress("queries", "offering", as_json=as_json, when_interrupted=finished) as bar:
-        study = whole(run_load(**options, settings=settings, workers=workers, out=folder, progress=bar.show))
-    figures = save_load_figures(study, folder)
-    if as_json:
-        rows = json.loads(study.summary().to_json(orient="records"))
-        typer.echo(json.dumps({"study_id": study.manifest["study_id"], "folder": str(folder), "loads": rows}, indent=2))
-        return
-    console().print(study.text(), soft_wrap=True)
-    tables = sorted(path.name for path in folder.glob("*.parquet"))
-    typer.echo(f"\nIn {folder}: {', '.join([*tables, *(path.name for path in figures)])}, manifest.json")
 
 
 def sweep(
@@ -63,18 +32,12 @@ def sweep(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the summary as JSON and nothing else.")] = False,
 ) -> None:
-    """Run every combination of a study's factors, repeated; finished parts are kept, and a second call goes on.
-
-    A file with a \\[load] table is a load study: queries that arrive whatever happens to those before.
-    """
+    """Run every combination of a study's factors, repeated; finished parts are kept, and a second call goes on."""
     with starting(is_shown=not as_json):
-        from docmind_lab.experiments.sweeps.study_design import StudyDesign, read_study_file
+        from docmind_lab.experiments.sweeps.study_design import StudyDesign
         from docmind_lab.experiments.sweeps.sweep_run import sweep as run_sweep
 
     settings = load_settings()
-    if "load" in (values := read_study_file(study)):
-        run_load_study(study, values, settings, out=out, workers=workers, as_json=as_json)
-        return
     design = StudyDesign.read(study)
     folder = Path(out or f"results/{design.study_id}")
     if not as_json:

@@ -4,8 +4,6 @@
     dl.plots.overrun(study)              how far past the deadline the caller waited, and the work went on
     dl.plots.completion(study)           the share of runs answered by each instant, with bands
     dl.plots.frontier(study)             what a longer budget buys; a study with several
-    dl.plots.goodput(load)               queries answered in time against those offered; load: of `run_load`
-    dl.plots.abandoned_share(load)       what the provider spent on work that nobody waited for
     dl.plots.cut_points(report.verdicts) where along a run a cut breaks something; report: of `crash_test`
     dl.plots.nested_limits(report)       limits in force inside each other, by design and measured; of `timeouts`
     dl.plots.what_if_frontier(result)    what another deadline would have done to recorded runs; result: of `what_if`
@@ -23,9 +21,8 @@ whatever the style of the notebook, so that it reads the same on a dark theme.
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots.completions import completion, completion_frame
 from docmind_lab.views.plots.cuts import cut_frame, cut_points
-from docmind_lab.views.plots.files import save_figures, save_load_figures, save_study
+from docmind_lab.views.plots.files import save_figures, save_study
 from docmind_lab.views.plots.frontiers import frontier, frontier_frame
-from docmind_lab.views.plots.goodputs import abandoned_share, goodput, goodput_frame
 from docmind_lab.views.plots.limit_bars import nested_limits
 from docmind_lab.views.plots.look import COLOURS, OFFSCREEN, save_png
 from docmind_lab.views.plots.overruns import overrun, overrun_frame, overrun_summary
@@ -37,7 +34,6 @@ __all__ = [
     "COLOURS",
     "OFFSCREEN",
     "StudyTables",
-    "abandoned_share",
     "completion",
     "completion_frame",
     "cut_frame",
@@ -46,15 +42,12 @@ __all__ = [
     "false_kills_frame",
     "frontier",
     "frontier_frame",
-    "goodput",
-    "goodput_frame",
     "lanes_frame",
     "nested_limits",
     "overrun",
     "overrun_frame",
     "overrun_summary",
     "save_figures",
-    "save_load_figures",
     "save_png",
     "save_study",
     "timeline",

@@ -12,28 +12,9 @@ from docmind_lab.core.whole_files import as_bytes, as_text, write_whole
 from docmind_lab.findings.study import Study
 from docmind_lab.tables.frames import StudyTables
 from docmind_lab.views.plots.frontiers import frontier
-from docmind_lab.views.plots.goodputs import LoadMeasures, abandoned_share, goodput
 from docmind_lab.views.plots.look import OFFSCREEN, png_of
 from docmind_lab.views.plots.overruns import overrun
 from docmind_lab.views.plots.timelines import timeline
-
-
-def save_load_figures(study: LoadMeasures, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
-    """Write goodput.png and abandoned.png of a load study, and return their paths.
-
-    The latter is left out where the provider has no limit of slots.
-
-    Args:
-        study: A load study, of `run_load`.
-        directory: Folder of the files, which is made if need be.
-
-    Raises:
-        OSError: A file cannot be written.
-    """
-    figures = {"goodput.png": goodput(study, ax=OFFSCREEN)}
-    if not study.replicates()["abandoned_share"].isna().all():
-        figures["abandoned.png"] = abandoned_share(study, ax=OFFSCREEN)
-    return _save(figures, directory)
 
 
 def save_figures(study: StudyTables, directory: str | os.PathLike[str]) -> tuple[Path, ...]:
