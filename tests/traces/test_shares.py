@@ -1,4 +1,4 @@
-"""Shares of recorded runs in time: intervals hold by session, also where sessions share their luck."""
+"""Shares of recorded runs in time: intervals and predictions hold by session, also where sessions share their luck."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 from timed_runs import timed_run
 
-from docmind_lab.findings.what_if.shares_in_time import in_time_shares
+from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.findings.what_if.shares_in_time import in_time_shares, predicted_shares
 from docmind_lab.statistics.answer_times import AnswerTimes
 from docmind_lab.statistics.completion_curves import aalen_johansen
 from docmind_lab.statistics.shares import share_interval
@@ -135,6 +136,9 @@ def test_beyond_the_longest_time_watched_a_share_is_not_known() -> None:
     assert set(rows["known_until_s"]) == {20.0}
     assert set(rows["low"].iloc[1:]) == {rows["low"].iloc[1]}
     assert list(rows["high"].iloc[2:]) == [1.0, 1.0]
+    predicted = predicted_shares(runs_of(durations, cut_at_s=20.0), np.array([20.0, 60.0]), 40, 0.95)
+    assert predicted["share"].isna().tolist() == [False, True]
+    assert predicted["high"].iloc[1] == 1.0
 
 
 def test_a_share_is_not_known_where_fewer_than_five_runs_were_watched_so_long() -> None:
@@ -153,3 +157,34 @@ def test_few_runs_that_nothing_cut_are_known() -> None:
 
 def test_failed_runs_are_never_in_time() -> None:
     assert (in_time_shares(runs_of([("a", 1.0), ("b", 2.0)], outcome="failed"), TIMEOUTS, 0.95)["share"] == 0).all()
+
+
+def coverage(sessions: int, splits: int, seed: int) -> pd.DataFrame:
+    """How often the share of one half of the sessions lies within what the other half predicts."""
+    generator = np.random.default_rng(seed)
+    hits = []
+    for _ in range(splits):
+        durations = slow_and_fast_sessions(generator, 2 * sessions)
+        names = sorted({session for session, _ in durations})
+        generator.shuffle(names)
+        learned = set(names[:sessions])
+        halves = [[each for each in durations if (each[0] in learned) == first] for first in (True, False)]
+        found = predicted_shares(runs_of(halves[0]), TIMEOUTS, sessions, 0.95)
+        seen = np.array([[seconds <= timeout for timeout in TIMEOUTS] for _, seconds in halves[1]]).mean(axis=0)
+        hits.append((found["low"] <= seen) & (seen <= found["high"]))
+    return pd.DataFrame(hits)
+
+
+@pytest.mark.full
+def test_predictions_hold_as_often_as_they_say() -> None:
+    """95 % of the intervals hold the share of the other half; 300 splits are ± 1.3 points."""
+    hits = coverage(sessions=120, splits=300, seed=812)
+    assert 0.93 <= float(hits.to_numpy().mean()) <= 0.97
+
+
+def test_a_prediction_for_few_sessions_is_wider_than_for_many() -> None:
+    traces = runs_of(slow_and_fast_sessions(np.random.default_rng(5), 60))
+    few, many = (predicted_shares(traces, TIMEOUTS, sessions, 0.95) for sessions in (5, 500))
+    assert ((few["high"] - few["low"]) > (many["high"] - many["low"])).all()
+    with pytest.raises(ConfigurationError, match="sessions is 0"):
+        predicted_shares(traces, TIMEOUTS, 0, 0.95)

@@ -11,6 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 from scipy import stats
 
+from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.statistics.answer_times import ANSWERED, CENSORED, COMPETING, AnswerTimes
 from docmind_lab.statistics.completion_curves import aalen_johansen
 from docmind_lab.statistics.interval import Floats, check_confidence
@@ -44,6 +45,38 @@ def in_time_shares(traces: Traces, timeouts_s: Floats, confidence: float) -> pd.
             **known.with_bounds(confidence),
             "observed_share": known.observed,
             "known_until_s": known.until_s,
+        }
+    )
+
+
+def predicted_shares(traces: Traces, timeouts_s: Floats, sessions: int, confidence: float) -> pd.DataFrame:
+    """Return the share of runs answered in time to be expected in other sessions of the same kind.
+
+    The interval is for the share that will be seen in them, and so wider than that of the share itself. It holds the
+    shares that a score test of two samples does not tell from the one observed, at as many independent runs as the
+    sessions say as much as (see `in_time_shares`).
+
+    One row per decision timeout: decision_timeout_s, sessions, share, low, high, observed_share.
+    timeouts_s: decision timeouts, seconds. sessions: how many sessions will be seen. confidence: probability with which
+    their share lies within the bounds. Raises: ConfigurationError (there are no sessions to predict, or fewer than two
+    to learn from).
+    """
+    known = _shares(traces, timeouts_s)
+    if sessions < 1 or known.sessions < 2:
+        raise ConfigurationError(
+            f"sessions is {sessions}, and {known.sessions} were observed: learn from two or more, predict one or more"
+        )
+    z = float(stats.t.ppf(0.5 + check_confidence(confidence) / 2, known.sessions - 1))
+    low, high = _two_sample_bounds(known.share, known.enough, known.enough * sessions / known.sessions, z)
+    share, high = known.where_known(high)
+    return pd.DataFrame(
+        {
+            "decision_timeout_s": timeouts_s,
+            "sessions": sessions,
+            "share": share,
+            "low": low,
+            "high": high,
+            "observed_share": known.observed,
         }
     )
 
@@ -123,3 +156,12 @@ def _design_effect(influences: Floats, alone: float, session: NDArray[np.int64],
     sizes, n = np.bincount(session, minlength=sessions), len(session)
     without = sums / np.maximum(1.0 - sizes / n, 1.0 / n)
     return float((sessions - 1) / sessions * np.sum(without**2) / alone)
+
+
+def _two_sample_bounds(share: Floats, n: Floats, m: Floats, z: float) -> tuple[Floats, Floats]:
+    """Return the shares q of m runs for which (share − q)² ≤ z² p (1 − p) (1/n + 1/m), p the share of both together."""
+    k, w = z * z * (1 / n + 1 / m), m / (n + m)
+    here = (1 - w) * share
+    a, b, c = 1 + k * w * w, -2 * share - k * w * (1 - 2 * here), share**2 - k * here * (1 - here)
+    root = np.sqrt(np.maximum(0.0, b * b - 4 * a * c))
+    return np.clip((-b - root) / (2 * a), 0.0, 1.0), np.clip((-b + root) / (2 * a), 0.0, 1.0)

@@ -27,7 +27,7 @@ from docmind_lab.findings.finding import Block, Finding, MakesFinding
 from docmind_lab.findings.study import Study
 from docmind_lab.findings.what_if.answers import arm_rows, run_rows
 from docmind_lab.findings.what_if.outcomes import Replay
-from docmind_lab.findings.what_if.shares_in_time import in_time_shares
+from docmind_lab.findings.what_if.shares_in_time import in_time_shares, predicted_shares
 from docmind_lab.statistics.interval import Floats
 from docmind_lab.statistics.shares import runs_needed_for_share
 from docmind_lab.tables.conditions import with_arms
@@ -105,6 +105,22 @@ class WhatIf(MakesFinding):
                 break
             best = float(timeout_s)
         return best
+
+    def predict(self, sessions: int) -> pd.DataFrame:
+        """Return the share in time to be expected in other sessions of the same kind, by decision timeout.
+
+        Args:
+            sessions: How many sessions will be seen.
+
+        Returns:
+            One row per decision timeout: decision_timeout_s, sessions, share, low, high (bounds for the share that will
+            be seen in them), observed_share.
+
+        Raises:
+            ConfigurationError: There are no sessions to predict, or fewer than two were observed.
+        """
+        timeouts = self.curve["decision_timeout_s"].to_numpy()
+        return predicted_shares(self.traces, timeouts, sessions, self.confidence)
 
     @functools.cached_property
     def curve(self) -> pd.DataFrame:
