@@ -127,8 +127,8 @@ def test_every_control_is_reached_by_the_tabulator_key(notebook: Opened) -> None
                 "it.shadowRoot.activeElement; return (it.labels?.[0]?.innerText || it.innerText).trim() }"
             )
         )
-    fields = {"or type it (s)", "A cooperative", "Router injection", "Latency profile", "Fault"}
-    assert fields | {"Runs of each", "Seed", "Run", "Timeline", "Question", "Copy code"} <= reached
+    fields = {"or type it (s)", "A cooperative", "Deadline propagation", "Router injection", "Latency profile", "Fault"}
+    assert fields | {"Runs of each", "Seed", "Clock", "Run", "Timeline", "Question", "Copy code"} <= reached
 
 
 def test_a_fault_is_chosen_from_a_list_and_then_whom_it_strikes(notebook: Opened) -> None:

@@ -23,9 +23,10 @@ CHOICES = (
     PanelChoice.of(dl.docmind(retries=0), alternatives=("control", "A:per_read", "E")).changed(
         "decision_timeout_s", 3.5
     ),
-    PanelChoice.of(alternatives=EVERYONE).changed("router_injection", True),
+    PanelChoice.of(alternatives=EVERYONE, deadline_propagation="on").changed("router_injection", True),
     PanelChoice.of(dl.docmind(retries=1), 8, alternatives=("control", "A", "A+aware"), world=MANY_FAULTS),
-    PanelChoice.of(alternatives=("B:propagate",), world=dl.World(latencies={"planner": "fast"})),
+    PanelChoice.of(alternatives=("B",), deadline_propagation="on", world=dl.World(latencies={"planner": "fast"})),
+    PanelChoice.of(alternatives=("A", "E", "F"), deadline_propagation="off", world=dl.World(clock="wall")),
     PanelChoice.of(dl.graph("graphs_agent:make", ["What is yield?"])).changed("fault", "hang"),
 )
 
@@ -38,18 +39,32 @@ def test_the_code_makes_the_same_comparison(choice: PanelChoice, monkeypatch: py
     assert made == [choice.comparison(Settings())]
 
 
+def test_propagation_is_set_for_those_that_have_the_choice() -> None:
+    on = PanelChoice.of(alternatives=EVERYONE, deadline_propagation="on").comparison(Settings())
+    assert {item.name for item in on.alternatives if not item.propagates} == {"unguarded"}
+    off = PanelChoice.of(alternatives=EVERYONE, deadline_propagation="off").comparison(Settings())
+    assert not any(item.propagates for item in off.alternatives)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        ({"alternatives": ("B:naive",), "deadline_propagation": "on"}, "B:naive"),
         ({"system": dl.staged(), "alternatives": ("A+wind_down",)}, "wind_down"),
-        ({"system": dl.command("cat", ["a"])}, r"command\('cat', .* in real time; call dl\.compare"),
-        ({"world": dl.World(clock="wall")}, r"docmind\(\) would be in real time; call dl\.compare"),
+        ({"system": dl.command("cat", ["a"]), "world": dl.World(clock="virtual")}, r"clock='wall'"),
         ({"world": dl.Live()}, r"dl\.compare takes Live\(…\)"),
     ],
 )
 def test_what_a_panel_cannot_measure_is_refused_with_a_remedy(arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigurationError, match=message):
         PanelChoice.of(**arguments)
+
+
+def test_a_program_is_measured_on_the_wall_clock_alone() -> None:
+    choice = PanelChoice.of(dl.command("cat", ["a"]))
+    assert choice.clock == "wall"
+    with pytest.raises(ConfigurationError, match="another process runs in real time"):
+        choice.changed("clock", "virtual").comparison(Settings())
 
 
 def test_a_users_graph_has_its_nodes_to_be_struck_and_a_graph_object_a_name_in_the_code() -> None:

@@ -97,6 +97,7 @@ def test_the_study_on_screen_is_that_of_the_code(make: Any) -> None:
         ("decision_timeout_s", 8.0),
         ("runs", 2),
         ("seed", 11),
+        ("deadline_propagation", "off"),
         ("router_injection", True),
         ("latency_profile", "typical"),
         ("fault", "stall=5@1"),
@@ -113,7 +114,8 @@ def test_every_setting_moves_its_control_and_the_control_moves_it(make: Any, nam
     told(panel, name, value)
     panel.wait(PATIENCE_S)
     assert getattr(panel._sweep.choice, name) == value
-    assert repr(value) in panel.code
+    in_names = name == "deadline_propagation"  # of the alternatives
+    assert repr(value) in panel.code or in_names
 
 
 def test_whom_a_fault_strikes_is_a_choice_of_its_own(make: Any) -> None:
@@ -161,6 +163,7 @@ def test_checkboxes_choose_alternatives_and_a_variant_gets_one(make: Any) -> Non
         ("alternatives", (), "at least one"),
         ("alternatives", ("A", "cooperative"), "names one twice"),
         ("alternatives", ("G",), "G"),
+        ("clock", "sundial", "sundial"),
         ("server", "stops-so", "server behaviour must be one of"),
         ("question", -1, "question must be a whole number"),
     ],
@@ -259,18 +262,40 @@ def test_stop_is_for_what_runs_and_keeps_what_is_done(make: Any) -> None:
     assert len(panel.wait(PATIENCE_S).runs) == 6
 
 
-def test_what_fails_is_said_and_raised_to_who_waits(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: Any) -> Any:
-        raise ServiceError("the services did not start")
+def test_the_wall_clock_is_measured_on_request_only(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
 
-    monkeypatch.setattr(engine_module, "compute_cells", fail)
-    panel = make()
+    def runs(comparison: Any, settings: Any) -> Any:
+        asked.append(comparison)
+        yield from (measured_of(order) for order in comparison.orders())
+
+    monkeypatch.setattr(engine_module, "runs_on_the_wall_clock", runs)
+    panel = make(choice=dataclasses.replace(SMALL, clock="wall"))
+    panel.decision_timeout_s = 2.0
+    assert asked == []
+    assert not panel.running
+    assert "press Run for 6 runs" in panel.status
+    with pytest.raises(ConfigurationError, match="measured nothing yet"):
+        _ = panel.study
+    panel.run()
+    assert len(panel.wait(PATIENCE_S).runs) == 6
+    assert [comparison.decision_timeout_s for comparison in asked] == [2.0]
+
+
+def test_what_fails_is_said_and_raised_to_who_waits(make: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def runs(comparison: Any, settings: Any) -> Any:
+        raise ServiceError("the services did not start")
+        yield
+
+    monkeypatch.setattr(engine_module, "runs_on_the_wall_clock", runs)
+    panel = make(choice=dataclasses.replace(SMALL, clock="wall"))
+    panel.run()
     with pytest.raises(ServiceError, match="did not start"):
         panel.wait(PATIENCE_S)
     assert (panel.status, panel.error) == ("20 s: not measured", "the services did not start")
     assert not panel.running
     monkeypatch.undo()
-    panel.runs = 2
+    panel.clock = "virtual"
     panel.wait(PATIENCE_S)
     assert panel.error == ""
 
@@ -283,6 +308,7 @@ def test_fifty_moves_leave_no_thread_and_no_growing_memory(make: Any) -> None:
         panel.decision_timeout_s = 5.0 + step
     panel.wait(PATIENCE_S)
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("docmind-panel")]
+    assert len(panel._engine._known._packed) <= 6 * 52
     assert len(_instances) == made
     assert panel.study.runs["decision_timeout_s"].unique().tolist() == [54.0]
 
@@ -335,10 +361,13 @@ def test_a_graph_object_runs_here_and_its_nodes_are_the_rows_of_the_picture() ->
 
 @pytest.mark.full
 @pytest.mark.wall
-def test_the_code_makes_the_same_tables() -> None:
+def test_the_code_makes_the_same_tables_also_of_runs_that_were_known() -> None:
     # Processes start, import the stack and index a corpus: seconds, minutes on a machine that does much else.
-    panel = tune(decision_timeout_s=20.0, runs=2, alternatives=("A", "B"))
+    panel = tune(decision_timeout_s=20.0, runs=2, alternatives=("B",))
     try:
+        panel.wait(300)
+        # The runs of B come from the store, under the names of another study.
+        panel.alternatives = ("A", "B")
         study = panel.wait(300)
         names: dict[str, object] = {}
         exec(panel.code, names)

@@ -6,22 +6,26 @@
     engine.close()
 
 A request is computed in a thread that is there only while it lasts, and gives cells of one run each to warm processes:
-virtual time does not run in the process of the notebook, unless no other process finds the graph.
+virtual time does not run in the process of the notebook, unless no other process finds the graph. What has been
+computed before is there at once.
 """
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import pickle
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Generic, TypeVar
+import zlib
+from collections.abc import Callable, Generator, Hashable, Iterable, Iterator
+from typing import Final, Generic, TypeVar
 
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.batch import Cell, InThisProcess, Simulated, Workers, compute_cells, kept_warm, run_cell
 from docmind_lab.experiments.comparison.cell_runner import stays_in_this_process
 from docmind_lab.experiments.comparison.comparison import require_propagation, simulated
+from docmind_lab.experiments.comparison.wall import runs_on_the_wall_clock
 from docmind_lab.experiments.measurement.measured_run import MeasuredRun, RunOrder
 from docmind_lab.experiments.measurement.simulation import require_simulated
 from docmind_lab.views.panels.panel_run import PanelRun
@@ -85,6 +89,55 @@ class Newest(Generic[Item]):
                 raise
 
 
+# About 10 kB each once packed: every setting of an afternoon, in less memory than one worker has.
+MOST_KNOWN_RUNS: Final = 4000
+# The first level already takes a run to a tenth of its size, in well under a millisecond.
+_LEVEL: Final = 1
+
+
+class KnownRuns:
+    """The runs of one engine by everything that determines them; beyond `MOST_KNOWN_RUNS` the oldest are dropped.
+
+    A run in virtual time depends on nothing but its order and its system. The names of its study and its own are not
+    among that: it comes back under those of the order that asks for it.
+    """
+
+    def __init__(self) -> None:
+        self._packed: dict[Hashable, bytes] = {}
+
+    def keep(self, order: RunOrder, system: Simulated, measured: MeasuredRun) -> None:
+        """Store the run of an order."""
+        self._packed[_key(order, system)] = zlib.compress(pickle.dumps(measured), _LEVEL)
+        if len(self._packed) > MOST_KNOWN_RUNS:
+            del self._packed[next(iter(self._packed))]
+
+    def find(self, order: RunOrder, system: Simulated) -> MeasuredRun | None:
+        """Return the stored run of an order, with the order's names; None if it is not stored."""
+        packed = self._packed.get(_key(order, system))
+        if packed is None:
+            return None
+        measured: MeasuredRun = pickle.loads(zlib.decompress(packed))
+        return _with_names(measured, order.facts.study_id, order.facts.run_id)
+
+
+def _key(order: RunOrder, system: Simulated) -> Hashable:
+    nameless = dataclasses.replace(order, facts=dataclasses.replace(order.facts, study_id="", run_id=""))
+    return nameless, system
+
+
+def _with_names(measured: MeasuredRun, study_id: str, run_id: str) -> MeasuredRun:
+    """Return the run with other study and run ids."""
+    if (measured.run.study_id, measured.run.run_id) == (study_id, run_id):
+        return measured
+    names = {"study_id": study_id, "run_id": run_id}
+    return dataclasses.replace(
+        measured,
+        run=dataclasses.replace(measured.run, **names),  # type: ignore[arg-type]
+        calls=tuple(dataclasses.replace(call, **names) for call in measured.calls),  # type: ignore[arg-type]
+        events=tuple(dataclasses.replace(event, **names) for event in measured.events),  # type: ignore[arg-type]
+    )
+
+
 Listener = Callable[[PanelRun], None]
 """Called in the engine's thread with each change of the newest request, and never with an older one."""
 
@@ -119,6 +172,8 @@ class Engine:
         self._workers = workers()
         # For a graph that no other process finds.
         self._here = Workers(InThisProcess)
+        # Used by the thread of the requests alone.
+        self._known = KnownRuns()
         self.settings = Settings() if settings is None else settings
         self._requests = Newest(self._serve, "docmind-panel-runs")
         self._lock = threading.Lock()
@@ -174,12 +229,22 @@ class Engine:
         comparison = sweep.comparison
         require_propagation(comparison.alternatives, self.settings)
         settings = self.settings.replaced(agents={"enable_router_injection": comparison.router_injection})
-        require_simulated(settings)
-        workers = self._here if stays_in_this_process(comparison) else self._workers
-        total, measured = comparison.total_runs, tuple[MeasuredRun, ...]()
-        yield measured, total, "worker processes start" if workers.is_cold else ""
-        orders = _question_by_question(comparison.orders())
-        with contextlib.closing(self._compute(orders, simulated(comparison, settings), workers, stop)) as upcoming:
+        total = comparison.total_runs
+        measured: tuple[MeasuredRun, ...] = ()
+        starting = "the services start"
+        if comparison.clock == "wall":
+            upcoming = runs_on_the_wall_clock(comparison, settings)
+        else:
+            require_simulated(settings)
+            system = simulated(comparison, settings)
+            orders = _question_by_question(comparison.orders())
+            runs = [(order, self._known.find(order, system)) for order in orders]
+            measured = tuple(run for _, run in runs if run is not None)
+            workers = self._here if stays_in_this_process(comparison) else self._workers
+            starting = "worker processes start" if workers.is_cold else ""
+            upcoming = self._compute([order for order, run in runs if run is None], system, workers, stop)
+        yield measured, total, starting
+        with contextlib.closing(upcoming):
             # Looked at before a run too: a request that was outdated at once costs none.
             while not stop.is_set() and (run := next(upcoming, None)) is not None:
                 measured = (*measured, run)
@@ -189,12 +254,15 @@ class Engine:
         self, orders: list[RunOrder], system: Simulated, workers: Workers, stop: threading.Event
     ) -> Generator[MeasuredRun]:
         """Yield the runs as they are done. Raises: the error of a run that failed twice."""
-        cells = [Cell(order.facts.run_id, (order,), system) for order in orders]
+        order_of = {order.facts.run_id: order for order in orders}
+        cells = [Cell(run_id, (order,), system) for run_id, order in order_of.items()]
         # Not as a context: one that is left early ends its processes, and the next request would have to start them.
         for result in compute_cells(cells, run_cell, workers, stop):
             if result.error is not None:
                 raise result.error
-            yield from result.measured
+            for run in result.measured:
+                self._known.keep(order_of[result.cell_id], system, run)
+                yield run
 
 
 def _question_by_question(orders: Iterable[RunOrder]) -> list[RunOrder]:

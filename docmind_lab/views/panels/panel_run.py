@@ -93,6 +93,14 @@ def _value_text(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
+def needs_run(choice: PanelChoice) -> str:
+    """Return a text that asks to press Run, since runs on the wall clock do not start by themselves."""
+    return (
+        f"{choice.decision_timeout_s:g} s on the wall clock: real time is measured on request only; press Run for "
+        f"{choice.runs * len(choice.alternatives)} runs"
+    )
+
+
 def _in_time_text(sweep: PanelRun) -> str:
     rows = summarise(sweep.tables.runs, {}).table
     counts = zip(rows.index, rows["answered_in_time"], rows["runs"], strict=True)

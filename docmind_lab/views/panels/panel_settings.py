@@ -6,10 +6,11 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from docmind_lab.alternatives.alternative_texts import parse_alternatives, require_no_roles
-from docmind_lab.core.alternative_catalogue import label_of, letter_of
+from docmind_lab.core.alternative_catalogue import CATALOGUE, label_of, letter_of
+from docmind_lab.core.clock import CLOCKS, ClockName
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.server_behaviour import GOES_ON, STOPS, ServerBehaviour
 from docmind_lab.core.settings import Settings
@@ -21,6 +22,9 @@ from docmind_lab.experiments.world_options import Live, World
 from docmind_lab.services.faults import FAULT_KINDS, Fault
 from docmind_lab.statistics.latency.profile import LatencyProfile
 from docmind_lab.systems.system_catalogue import OwnSystem, System, system_of
+
+PropagationLevel = Literal["own", "on", "off"]
+SUFFIXES: Final = {"on": "propagate", "off": "unpropagated"}
 
 LEAST_TIMEOUT_S, MOST_TIMEOUT_S = 0.1, 600.0
 """Bounds of the decision timeout, seconds: no call ends within the first, every run within the second."""
@@ -40,6 +44,7 @@ _PROFILES: Final = ("heavy_tail/3", "heavy_tail", "typical", "typical/6", "fast"
 LABELS: Final = {
     "decision_timeout_s": "Decision timeout (s)",
     "alternatives": "Alternatives",
+    "deadline_propagation": "Deadline propagation",
     "router_injection": "Router injection",
     "latency_profile": "Latency profile",
     "fault": "Fault",
@@ -47,6 +52,7 @@ LABELS: Final = {
     "server": "When its client leaves, the server",
     "runs": "Runs of each",
     "seed": "Seed",
+    "clock": "Clock",
 }
 
 SETTINGS: Final = tuple(name for name in LABELS if name != "strikes")
@@ -58,7 +64,8 @@ class PanelChoice:
     """The settings of a panel, named as in the tables, durations in seconds.
 
     system, world: as `tune` took them. base: the comparison that they mean, of which the settings change a part.
-    alternatives: letters, levels or variants. fault: as `services.faults` writes it.
+    alternatives: letters, levels or variants. deadline_propagation: "own" leaves it to the alternative; "on" and "off"
+    set it for those that have the choice. fault: as `services.faults` writes it.
     """
 
     system: System = field(compare=False)
@@ -68,10 +75,12 @@ class PanelChoice:
     runs: int
     seed: int
     alternatives: tuple[str, ...]
+    deadline_propagation: PropagationLevel
     router_injection: bool
     latency_profile: str
     fault: str
     server: str
+    clock: ClockName
 
     @classmethod
     def of(
@@ -80,6 +89,7 @@ class PanelChoice:
         decision_timeout_s: float | None = None,
         *,
         alternatives: Sequence[str] | str | None = None,
+        deadline_propagation: PropagationLevel = "own",
         world: World | None = None,
         runs: int | None = None,
         seed: int = DEFAULT_SEED,
@@ -92,10 +102,6 @@ class PanelChoice:
                 f"dl.compare takes {type(world).__name__}(…)"
             )
         base, settings = resolve(system, decision_timeout_s, world=world, runs=runs, seed=seed)
-        if base.clock == "wall":
-            raise ConfigurationError(
-                f"a panel measures in virtual time, and {system!r} would be in real time; call dl.compare with it"
-            )
         if system.budget is not None:
             # The timeout is the panel's own; in the budget there would be another.
             untimed = dataclasses.replace(system.budget, time_s=None)
@@ -113,13 +119,24 @@ class PanelChoice:
             base.runs,
             seed,
             tuple(map(_shortest, alternatives)),
+            deadline_propagation,
             base.router_injection,
             base.profile.level,
             base.fault,
             base.server_behaviour.name,
+            base.clock,
         )
         first.comparison(settings)
         return first
+
+    def named_alternatives(self) -> tuple[str, ...]:
+        """Return the names of the alternatives under the controls: ("A", "B:propagate").
+
+        Raises: ConfigurationError for a variant under "on" or "off", since it has one name already.
+        """
+        level = self.deadline_propagation
+        named = self.alternatives if level == "own" else [_with_propagation(name, level) for name in self.alternatives]
+        return tuple(named)
 
     def comparison(self, settings: Settings) -> Comparison:
         """Return the comparison that `compare` makes of these settings. Raises: ConfigurationError naming one."""
@@ -139,7 +156,7 @@ class PanelChoice:
             runs=self.runs,
             seed=self.seed,
             alternatives=parse_alternatives(
-                self.alternatives, base.client_retries, budgeted_retries=settings.agents.max_retries
+                self.named_alternatives(), base.client_retries, budgeted_retries=settings.agents.max_retries
             ),
             profile=base.profile
             if self.latency_profile == base.profile.level
@@ -149,9 +166,10 @@ class PanelChoice:
             if self.server == base.server_behaviour.name
             else ServerBehaviour.named(self.server),
             router_injection=self.router_injection,
+            clock=self.clock,
         )
         if isinstance(self.system, OwnSystem):
-            require_own_world(self.system, self.world, base.clock, settings)
+            require_own_world(self.system, self.world, self.clock, settings)
             require_no_roles(comparison.alternatives)
         return comparison
 
@@ -185,11 +203,12 @@ class PanelChoice:
             else self.latency_profile,
             faults=given.faults if self.fault == base.fault else self.fault,
             server=given.server if self.server == base.server_behaviour.name else self.server,
+            clock=self.clock,
         )
         lines = [
             system,
             f"decision_timeout_s={self.decision_timeout_s!r}",
-            f"alternatives={list(self.alternatives)!r}",
+            f"alternatives={list(self.named_alternatives())!r}",
             f"world={world!r}",
             f"runs={self.runs!r}",
             f"seed={self.seed!r}",
@@ -246,9 +265,11 @@ class PanelChoice:
         given = self.base.server_behaviour.name
         options: dict[str, dict[str, str]] = {
             "alternatives": {name: _label(name) for name in (*letters, *self.alternatives)},
+            "deadline_propagation": {"own": "as each has it", "on": "on where it can be", "off": "off where it can be"},
             "latency_profile": {name: name for name in (*_PROFILES, self.base.profile.level, self.latency_profile)},
             "fault": {name: name.replace("_", " ") for name in (*FAULT_KINDS, self._fault_shown)},
             "server": servers if given in servers else {**servers, given: given},
+            "clock": {name: f"{name} clock" for name in CLOCKS},
         }
         if fault.kind != "none" and "+" not in self.fault:
             roles = {role: node_in_words(role) for role in (*kind.roles, fault.role)}
@@ -260,6 +281,19 @@ def _label(name: str) -> str:
     (alternative,) = parse_alternatives([name])
     variant = name.partition(":")[2]
     return one_line(label_of(alternative.name)) + (f" ({variant})" if variant else "")
+
+
+def _with_propagation(name: str, level: PropagationLevel) -> str:
+    name, plus, policies = name.partition("+")
+    (alternative,) = parse_alternatives([name])
+    if ":" in name:
+        raise ConfigurationError(
+            f"deadline_propagation={level!r} cannot be combined with the variant {name!r}; set it to 'own'"
+        )
+    has_choice = SUFFIXES[level] in CATALOGUE[alternative.name].variants
+    if alternative.propagates == (level == "on") or not has_choice:
+        return name + plus + policies
+    return f"{name}:{SUFFIXES[level]}{plus}{policies}"
 
 
 def _shortest(name: str) -> str:

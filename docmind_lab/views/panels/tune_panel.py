@@ -20,6 +20,7 @@ from typing import Any, Final
 import anywidget
 import traitlets
 
+from docmind_lab.core.clock import CLOCKS
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.keywords import answers_wrong_names
 from docmind_lab.core.settings import Settings
@@ -29,8 +30,8 @@ from docmind_lab.experiments.world_options import World
 from docmind_lab.findings.study import Study
 from docmind_lab.views.panels.engine import Engine, Newest, warm_processes
 from docmind_lab.views.panels.page import MOST_LATE_WORK, VIEWS, view_html
-from docmind_lab.views.panels.panel_run import PanelRun, changes, request_in_words, status_of
-from docmind_lab.views.panels.panel_settings import SETTINGS, PanelChoice
+from docmind_lab.views.panels.panel_run import PanelRun, changes, needs_run, request_in_words, status_of
+from docmind_lab.views.panels.panel_settings import SETTINGS, SUFFIXES, PanelChoice, PropagationLevel
 
 # Drawing takes as long as some runs: it rests five times as long as it took, so that frames do not cost the runs that
 # they wait for. And nobody looks more often than a few times a second.
@@ -44,9 +45,9 @@ _SHOWN: Final = {"sync": True}
 class TunePanel(anywidget.AnyWidget):
     """The panel that `tune` returns. Its settings are traits, tied to its controls.
 
-    A change of a setting is measured at once, the newest only. A value that cannot be used raises ConfigurationError,
-    or TraitError if it is of the wrong kind, and the trait then keeps the one it had; what is typed in a page is
-    answered beside its control.
+    In virtual time a change of a setting is measured at once, the newest only; on the wall clock when `run` is called.
+    A value that cannot be used raises ConfigurationError, or TraitError if it is of the wrong kind, and the trait then
+    keeps the one it had; what is typed in a page is answered beside its control.
 
     Args:
         choice: The settings to begin with.
@@ -69,10 +70,12 @@ class TunePanel(anywidget.AnyWidget):
     runs = traitlets.Int()
     seed = traitlets.Int()
     alternatives = traitlets.Tuple()
+    deadline_propagation = traitlets.Enum(("own", *SUFFIXES))
     router_injection = traitlets.Bool()
     latency_profile = traitlets.Unicode()
     fault = traitlets.Unicode()
     server = traitlets.Unicode()
+    clock = traitlets.Enum(CLOCKS)
 
     view = traitlets.Enum(VIEWS, VIEWS[0]).tag(**_SHOWN)
     question = traitlets.Int(1, min=MOST_LATE_WORK).tag(**_SHOWN)
@@ -102,6 +105,7 @@ class TunePanel(anywidget.AnyWidget):
         self._frame_every_s = frame_every_s
         self._hurry = threading.Event()
         self._paint_next_at = self._said_at = -math.inf
+        self._sweep: PanelRun | None = None
         self._shown: PanelChoice | None = None
         super().__init__(**{name: getattr(choice, name) for name in SETTINGS})
         self.observe(self._measure_change, list(SETTINGS))
@@ -116,16 +120,21 @@ class TunePanel(anywidget.AnyWidget):
 
     @property
     def study(self) -> Study:
-        """The study of the runs done under the settings requested last: the data on screen, or about to be."""
+        """The study of the runs done under the settings requested last: the data on screen, or about to be.
+
+        Raises: ConfigurationError before anything has been asked for, which is so on the wall clock until `run`.
+        """
+        if self._sweep is None:
+            raise ConfigurationError("the panel has measured nothing yet; call run() and wait()")
         return self._sweep.study()
 
     @property
     def code(self) -> str:
         """The Python code that makes this study, as it is once all of its runs are done."""
-        return self._sweep.choice.code()
+        return (self._choice if self._sweep is None else self._sweep.choice).code()
 
     def run(self) -> None:
-        """Measure the current settings, as a change of one does by itself."""
+        """Measure the current settings; on the wall clock nothing else does."""
         with self._screen:
             choice = self._choice
             number = self._engine.request(choice)
@@ -152,7 +161,7 @@ class TunePanel(anywidget.AnyWidget):
         done = self._engine.wait(timeout_s) and self._painter.wait(max(0.0, limit_at - time.monotonic()))
         if not done:
             raise TimeoutError(f"timeout_s={timeout_s:g}: {self.status}; the runs go on, so wait again, or call stop()")
-        if self._sweep.error is not None:
+        if self._sweep is not None and self._sweep.error is not None:
             raise self._sweep.error
         return self.study
 
@@ -199,11 +208,17 @@ class TunePanel(anywidget.AnyWidget):
             self._show_controls()
 
     def _measure_change(self, change: Any = None) -> None:
-        """Measure the settings after one has changed."""
+        """Measure the settings after one has changed, or say why not."""
         if change is not None:
             self._errors.pop(change.name, None)
         self._show_controls()
-        self.run()
+        if self.clock == "virtual":
+            self.run()
+            return
+        with self._screen:
+            if not self.running:
+                self.code_shown, self.status = self._choice.code(), needs_run(self._choice)
+            self._mark()
 
     def _show_controls(self) -> None:
         questions = ["most work after its deadline", *self._choice.questions()]
@@ -241,7 +256,7 @@ class TunePanel(anywidget.AnyWidget):
 
     def _repaint(self, _: Any) -> None:
         """Draw again for another view, question or width."""
-        if self._sweep.measured:
+        if self._sweep is not None and self._sweep.measured:
             self._paint_next_at = -math.inf
             self._painter.ask(self._sweep.number)
 
@@ -249,13 +264,13 @@ class TunePanel(anywidget.AnyWidget):
         """Draw the runs done so far; called in the thread of the painter, a few times a second at most."""
         with self._screen:
             sweep = self._sweep
-        if not sweep.measured:
+        if sweep is None or not sweep.measured:
             return
         if sweep.state == "running":
             self._hurry.wait(max(0.0, self._paint_next_at - time.monotonic()))
             self._hurry.clear()
             with self._screen:
-                sweep = self._sweep
+                sweep = self._sweep or sweep
         if not sweep.measured:
             return
         drawn, began_at = (self.view, self.question), time.monotonic()
@@ -278,6 +293,7 @@ def tune(
     decision_timeout_s: float | None = None,
     *,
     alternatives: Sequence[str] | str | None = None,
+    deadline_propagation: PropagationLevel = "own",
     world: World | None = None,
     runs: int | None = None,
     seed: int = DEFAULT_SEED,
@@ -289,15 +305,17 @@ def tune(
         dl.tune(dl.graph(my_graph, ["What does yield do?"]), 8)
         dl.tune(dl.research(), alternatives=("A", "B"), world=dl.World(faults="hang"))
 
-    A graph object, which no other process finds, is run in this process. A program has no virtual time, and no panel.
+    A program, which has no virtual time, is measured on the wall clock when Run is pressed. A graph object, which no
+    other process finds, is run in this process.
 
     Args:
         system: What is under the deadline: a `System`, such as dl.graph(…) or dl.research(), or a graph or a reference
             to one. None means DocMind.
         decision_timeout_s: Seconds. Defaults to that of the system.
         alternatives: Letters, levels or variants. None means those of A, B, C and D that the system can have.
+        deadline_propagation: "own" leaves it to the alternative; "on" and "off" set it for those that have the choice.
         world: The simulated services that it meets.
-        runs: Number of runs of each alternative. Defaults to 40.
+        runs: Number of runs of each alternative. Defaults to 40, on the wall clock to 8.
         seed: Keys the questions, latencies and faults.
         workers: A factory of the processes that compute the runs.
 
@@ -308,6 +326,7 @@ def tune(
         system,
         decision_timeout_s,
         alternatives=alternatives,
+        deadline_propagation=deadline_propagation,
         world=world,
         runs=runs,
         seed=seed,
