@@ -13,7 +13,7 @@ from docmind_lab.core.levels import RECORDED
 from docmind_lab.core.text import count_of, duration, join_names, one_line, percent
 from docmind_lab.findings.choice import choose
 from docmind_lab.findings.endings import budget_notes
-from docmind_lab.statistics.latency.dependence import base_name, correlation_in
+from docmind_lab.statistics.latency.dependence import base_name, correlation_in, without_correlation
 from docmind_lab.statistics.latency.sessions import fit_correlation
 from docmind_lab.statistics.shares import runs_needed_for_share
 from docmind_lab.tables.conditions import in_words, with_arms
@@ -31,7 +31,9 @@ def is_replay(runs: pd.DataFrame) -> bool:
     return bool((runs["latency_profile"].astype("str") == RECORDED).any())
 
 
-def _assumptions(runs: pd.DataFrame, calls: pd.DataFrame | None) -> Iterator[str]:
+def _assumptions(
+    runs: pd.DataFrame, decided: pd.DataFrame, apart: Sequence[str], calls: pd.DataFrame | None
+) -> Iterator[str]:
     yield from budget_notes(runs)
     live = runs.loc[runs["latency_profile"].astype("str") == "", "run_id"]
     if calls is not None and len(live):
@@ -43,16 +45,17 @@ def _assumptions(runs: pd.DataFrame, calls: pd.DataFrame | None) -> Iterator[str
             "the recording's; record with a longer one to know more."
         )
     simulated = sorted(set(runs["latency_profile"].astype("str")) - {"", RECORDED})
-    correlations = sorted({correlation_in(name) for name in simulated})
-    if correlations == [0.0]:
+    correlations = {correlation_in(name) for name in simulated}
+    if len(correlations) > 1:
+        yield from _ranges(decided, [name for name in apart if name != "latency_profile"])
+    elif correlations == {0.0}:
         base = base_name(simulated[0])
         yield (
             "Assumes that the calls of a run are slow independently of each other, which calls of a busy provider are "
             f"not: sweep latency_profile over {base}, {base}?correlation=0.5 and {base}?correlation=0.9 for the range."
         )
     elif correlations:
-        degrees = join_names([f"{each:g}" for each in correlations])
-        yield f"Assumes that calls of a run are slow together, with a correlation of {degrees}."
+        yield f"Assumes that calls of a run are slow together, with a correlation of {correlations.pop():g}."
 
 
 def _live_correlation(calls: pd.DataFrame) -> Iterator[str]:
@@ -66,6 +69,22 @@ def _live_correlation(calls: pd.DataFrame) -> Iterator[str]:
         + " A session is a run. What a run's calls share is in these shares; what runs of one hour share is not, so "
         "measure at the hours that matter."
     )
+
+
+def _ranges(decided: pd.DataFrame, others: Sequence[str]) -> Iterator[str]:
+    """Yield the range of each arm's advice over the correlations of its runs. others: columns of its condition."""
+    profiles = decided["latency_profile"].astype("str")
+    rows = decided.assign(correlation=profiles.map(correlation_in), profile=profiles.map(without_correlation))
+    for values, group in rows.groupby(["arm", "profile", *others], observed=True, sort=True):
+        arm, *where = (str(value) for value in values)
+        reached = group[group["verdict"] == "reached"].sort_values("correlation")
+        failed = sorted(set(group["correlation"]) - set(reached["correlation"]))
+        result = [
+            f"{timeout_s:g} s at {correlation:g}"
+            for correlation, timeout_s in zip(reached["correlation"], reached["decision_timeout_s"], strict=True)
+        ]
+        result += [f"none of these at {correlation:g}" for correlation in failed]
+        yield f"{one_line(arm)} ({', '.join(where)}) over the correlation of the calls of a run: {join_names(result)}."
 
 
 def sentences_of(
@@ -90,7 +109,7 @@ def sentences_of(
     )
     # Arms of which the same is to be said share a sentence.
     of_arms = [f"{join_names(names)}{condition}: {text}" for (condition, text), names in arms.items()]
-    return (*of_arms, reached, *_assumptions(runs, calls))
+    return (*of_arms, reached, *_assumptions(runs, frame, apart, calls))
 
 
 def _sentence(row: Any, target: float, fewest: int) -> str:

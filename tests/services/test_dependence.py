@@ -14,7 +14,7 @@ from service_doors import SLOW, Virtual, ask, tags
 
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
-from docmind_lab.statistics.latency.dependence import correlation_in
+from docmind_lab.statistics.latency.dependence import correlation_in, without_correlation
 from docmind_lab.statistics.latency.profile import LatencyProfile
 
 HEAVY = LatencyProfile.named("heavy_tail/3")
@@ -62,6 +62,8 @@ def test_options_are_read_from_the_name_and_stand_in_it() -> None:
     assert LatencyProfile.from_dict(found.to_dict()) == found
     assert found.scaled(0.1).name == "heavy_tail/30?correlation=0.5&slowdown=0.2"
     assert replace(found, correlation=0.0, slowdown=0.0).name == "heavy_tail/3"
+    assert without_correlation(found.name) == "heavy_tail/3?slowdown=0.2"
+    assert without_correlation("typical?correlation=0.5") == without_correlation("typical") == "typical"
     assert [correlation_in(name) for name in (found.name, HEAVY.name)] == [0.5, 0.0]
 
 

@@ -75,6 +75,13 @@ def correlation_in(name: str) -> float:
     return float(result[1]) if result else 0.0
 
 
+def without_correlation(name: str) -> str:
+    """Return the name of a profile without its correlation, and with its other options."""
+    base = base_name(name)
+    parts = [part for part in name.removeprefix(base)[1:].split("&") if part and not part.startswith("correlation=")]
+    return f"{base}?{'&'.join(parts)}" if parts else base
+
+
 def normal_score(level: float) -> float:
     """Return the standard normal quantile at a level in [0, 1], finite at 0 and 1."""
     return _NORMAL.inv_cdf(min(max(level, _SMALLEST_LEVEL), 1 - _SMALLEST_LEVEL))
