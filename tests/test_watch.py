@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from scipy import stats
 pytest.importorskip("opentelemetry.exporter.otlp.proto.common")
 from commands_here import said
 from golden import assert_golden
+from held_graphs import Notes, two_nodes
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from production_calls import Production, drawn, line_of, result_of, run_of, shares, study_with
 from sample_runs import study_of
@@ -26,6 +28,9 @@ from docmind_lab.findings.watch import read_enforced_calls, runs_of_calls, watch
 from docmind_lab.tables.records import TABLES
 from docmind_lab.views.telemetry import Telemetry
 
+# The calls that are answered take some 10 ms of the machine, all together.
+LIMIT_S = 1.0
+
 
 @pytest.fixture
 def production() -> Production:
@@ -37,7 +42,7 @@ def calls_of(production: Production, folder: Path) -> pd.DataFrame:
 
 
 def watched(study: Study, *results: Any) -> StudyDiff:
-    """Watch calls without a file; the columns are those that files have."""
+    """Watch calls without a file: the columns are those that files have (`test_what_enforce_wrote_is_read`)."""
     same = ("alternative", "alternative_options", "outcome", "stop_reason")
     rows = [
         {
@@ -58,6 +63,30 @@ def results_of(answered: list[bool], late_s: float = 0.01, **changes: Any) -> li
 
 
 # ---- reading
+
+
+@pytest.mark.wall
+def test_what_enforce_wrote_is_read(production: Production, tmp_path: Path) -> None:
+    async def ask(state: Notes) -> Notes:
+        await asyncio.sleep(float(state["path"]))
+        return {"log": ["asked"]}
+
+    graph = two_nodes(lambda state: {"log": ["plan"]}, ask)
+    agent = dl.enforce(graph, LIMIT_S, "E", on_result=production.telemetry)
+    asyncio.run(agent.abatch([{"path": wait, "log": []} for wait in ["0"] * 12 + ["60"] * 6]))
+    calls = calls_of(production, tmp_path)
+    assert len(calls) == 18
+    assert calls["outcome"].value_counts().to_dict() == {"answered": 12, "partial": 6}
+    assert calls["decision_timeout_s"].to_numpy() == pytest.approx(LIMIT_S, rel=0.02)
+    assert set(calls["alternative"]) == {"hybrid"}
+    assert (calls["caller_overrun_s"][calls["outcome"] == "partial"] > 0).all()
+    runs = [
+        run_of(repeat, is_answered, 0.01, decision_timeout_s=LIMIT_S)
+        for repeat, is_answered in enumerate(shares(20, 30))
+    ]
+    answered = watch(study_of(runs), calls).effects.iloc[0]
+    assert (answered["decision_timeout_s"], answered["runs_after"], answered["runs_before"]) == (LIMIT_S, 18, 30)
+    assert answered[["before", "after"]].tolist() == pytest.approx([2 / 3, 2 / 3])
 
 
 def test_what_is_read_is_what_the_results_say(production: Production, tmp_path: Path) -> None:

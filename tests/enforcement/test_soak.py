@@ -161,14 +161,14 @@ def check(soak: Soak, before: dict[str, int], count: int) -> None:
 
 @pytest.mark.wall
 @pytest.mark.full
-def test_three_thousand_runs_under_faults_leave_nothing_behind_and_memory_does_not_grow(upstream: str) -> None:
+def test_ten_thousand_runs_under_faults_leave_nothing_behind_and_memory_does_not_grow(upstream: str) -> None:
     soaked(upstream, 1000)
     before, used = left_behind(), psutil.Process().memory_info().rss
-    soak = soaked(upstream, 3_000)
-    check(soak, before, 3_000)
+    soak = soaked(upstream, 10_000)
+    check(soak, before, 10_000)
     grown_mb = (psutil.Process().memory_info().rss - used) / 1e6
     print(f"memory grew by {grown_mb:.1f} MB")
-    # Three times the warm-up; what is kept of each run would be thousands of times its kilobytes.
+    # Ten times the warm-up; what is kept of each run would be thousands of times its kilobytes.
     assert grown_mb < 20
     assert statistics.median(soak.late_s) < 0.05
     # A cut may wait for the loop, and then for a thread; each may fall into a pause of the process.
