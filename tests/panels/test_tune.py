@@ -41,16 +41,12 @@ def panels() -> Iterator[list[TunePanel]]:
 
 @pytest.fixture
 def make(panels: list[TunePanel], monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A function that makes a panel over an executor, without a pause between frames.
+    """A function that makes a panel over an executor, without pictures and without a pause between frames."""
+    monkeypatch.setattr(
+        tune_panel, "view_html", lambda view, tables, _, narrow: f"<p>{view}: {len(tables.runs)} runs</p>"
+    )
 
-    drawn: whether pictures are; a third of a second each is for the tests that look at them.
-    """
-
-    def made(executor: Scripted | None = None, choice: PanelChoice = SMALL, *, drawn: bool = False) -> TunePanel:
-        if not drawn:
-            monkeypatch.setattr(
-                tune_panel, "view_html", lambda view, tables, _, narrow: f"<p>{view}: {len(tables.runs)} runs</p>"
-            )
+    def made(executor: Scripted | None = None, choice: PanelChoice = SMALL) -> TunePanel:
         workers = (executor or Scripted()).workers
         panels.append(TunePanel(choice, workers=workers, frame_every_s=0.0))
         return panels[-1]
@@ -187,7 +183,7 @@ def test_a_value_that_cannot_be_used_is_named_and_taken_back(make: Any, name: st
 
 def test_a_move_is_seen_before_any_run_is_done(make: Any) -> None:
     executor = Scripted(held=True)
-    panel = make(executor, drawn=True)
+    panel = make(executor)
     executor.let_go(6)
     panel.wait(PATIENCE_S)
     panel.decision_timeout_s = 8.0

@@ -39,7 +39,7 @@ def main() -> None:
     with MultiAgentCoordinator(settings) as coordinator:
         response = coordinator.process_query("What does a hard timeout leave running?")
     note("query")
-    compare(decision_timeout_s=3.0, alternatives="A,B,C", world=Live(settings=settings, latencies="fast"), runs=1)
+    compare(decision_timeout_s=3.0, alternatives="B", world=Live(settings=settings, latencies="fast"), runs=1)
     note("run")
     RunnableLambda(lambda text: text).invoke("outside of any run")
     get_cached_client().flush()
