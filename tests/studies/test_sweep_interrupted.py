@@ -59,7 +59,7 @@ def require_whole_and_tidy(out: Path, study: Study, alone: Study) -> None:
 
 
 # Of some thirty changes of its files, this is one of a cell's.
-IN_THE_MIDDLE = 10
+IN_THE_MIDDLE = 14
 
 
 def test_killed_before_a_step_of_its_files_it_goes_on_to_the_same_tables(
