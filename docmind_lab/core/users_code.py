@@ -9,7 +9,7 @@ import importlib.util
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 
@@ -47,20 +47,27 @@ def modules_of(name: str) -> dict[str, Path]:
     They are found by what is written, whether it has been imported or not: a function may import when it is called.
     """
     found: dict[str, Path] = {}
+    folders = [Path(folder).resolve() for folder in filter(_is_users, sys.path)]
+
+    @functools.cache
+    def having(top: str) -> list[Path]:
+        return [folder for folder in folders if (folder / top).is_dir() or (folder / f"{top}.py").is_file()]
+
     places = [(name, getattr(sys.modules.get(name), "__file__", None) or "")]
     while places:
         name, file = places.pop(0)
         if name not in found and file.endswith(".py") and _is_users(file):
             found[name] = Path(file)
             package = name if found[name].name == "__init__.py" else name.rpartition(".")[0]
-            places += [(each, _file_of(each)) for each in _imported_by(found[name], package, _stamp(found[name]))]
+            for each in _imported_by(found[name], package, _stamp(found[name])):
+                places.append((each, _file_of(each, having(each.partition(".")[0]))))
     return found
 
 
-def _file_of(name: str) -> str:
-    """Return the file of a module in a folder of the user's on the path; empty for any other."""
-    for folder in filter(_is_users, sys.path):
-        place = Path(folder).resolve().joinpath(*name.split("."))
+def _file_of(name: str, folders: Sequence[Path]) -> str:
+    """Return the file of a module in one of these folders; empty for any other."""
+    for folder in folders:
+        place = folder.joinpath(*name.split("."))
         for file in (place / "__init__.py", place.with_suffix(".py")):
             if file.is_file():
                 return str(file)
