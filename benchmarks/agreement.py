@@ -156,9 +156,14 @@ def _machine_busy_s() -> float:
 
 
 def _keep(out: Path, virtual: Study, wall: Study, found: Agreement) -> None:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from docmind_lab.views import plots
+
     virtual.save(out / "virtual")
     wall.save(out / "wall")
-    found.pairs.to_parquet(out / "pairs.parquet")
+    plots.agreement(found).figure.savefig(out / "agreement.png", dpi=150)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from sample_runs import sample_run, study_of
 from docmind_lab.core.alternative_catalogue import default_alternatives, label_of
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.levels import NAN
+from docmind_lab.findings.agreement import agreement
 from docmind_lab.statistics.shares import share_interval
 from docmind_lab.tables.frames import to_frame
 from docmind_lab.views import plots
@@ -191,6 +192,29 @@ def completion_study():
     return study_of(runs)
 
 
+# ---- agreement
+
+
+def both_clocks(*wall_s, virtual_s=1.6, names=("cooperative",)):
+    """Runs that were back at 1.6 s in virtual time, and at these instants on the wall clock."""
+    sides = {
+        clock: study_of(
+            [
+                run(name, seed, clock=clock, returned_at_s=at_s, outcome="answered" if at_s <= 2.0 else "partial")
+                for name in names
+                for seed, at_s in enumerate(returns_s)
+            ]
+        )
+        for clock, returns_s in (("virtual", [virtual_s] * len(wall_s)), ("wall", wall_s))
+    }
+    return agreement(sides["virtual"], sides["wall"])
+
+
+def test_pairs_without_a_return_are_refused():
+    with pytest.raises(ConfigurationError, match="pairs has no run that returned"):
+        plots.agreement(both_clocks(math.nan, virtual_s=math.nan))
+
+
 # ---- frontier
 
 BUDGETS_S = (10.0, 20.0, 40.0)
@@ -269,6 +293,8 @@ def test_what_each_figure_draws():
         "overrun": plots.overrun(overrun_study()),
         "overrun, most runs in time": plots.overrun(study_of(MOSTLY_IN_TIME)),
         "completion": plots.completion(completion_study()),
+        "agreement": plots.agreement(both_clocks(1.6, 2.0, 1.28, 3.2)),
+        "agreement, two alternatives": plots.agreement(both_clocks(1.61, 1.62, names=("stop_flag", "unguarded"))),
     }
     figures |= {f"frontier, {measure}": frontier(swept(), measure) for measure in MEASURES}
     frames = {
@@ -287,7 +313,12 @@ def test_what_each_figure_draws():
 # ---- every figure
 
 
-PLOTS = (plots.timeline, plots.overrun, plots.completion)
+def agreement_of_all(_, *, ax=None):
+    """The figure of agreement, like the others a function of a study; its own runs have points near and far."""
+    return plots.agreement(both_clocks(1.605, 1.62, 1.9, 2.4, names=default_alternatives()), ax=ax)
+
+
+PLOTS = (plots.timeline, plots.overrun, plots.completion, agreement_of_all)
 
 
 @pytest.mark.parametrize("plot", PLOTS)

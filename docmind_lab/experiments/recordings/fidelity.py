@@ -2,6 +2,7 @@
 
 result = fidelity(live, replay)
 result                          # outcomes run by run, and the distance of the two distributions
+dl.plots.agreement(result)
 """
 
 from __future__ import annotations
