@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 import pytest
 from langgraph.graph import END, START, StateGraph
+from often import often
 
 import docmind_lab as dl
 from docmind_lab.core import progress as module
@@ -159,7 +160,7 @@ CALLS: dict[str, Callable[[dl.Graph], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("name", often(CALLS, "compare", "sweep", "recommend"))
 def test_interrupted_it_returns_the_finished_part_and_the_next_call_is_whole(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

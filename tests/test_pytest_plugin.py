@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from often import often
 
 pytest_plugins = ["pytester"]
 
@@ -75,7 +76,9 @@ def pytest_pyfunc_call(pyfuncitem):
 """
 
 
-@pytest.mark.parametrize("neighbour", ["", ASYNCIO_PLUGIN], ids=["alone", "beside a plugin for asyncio"])
+@pytest.mark.parametrize(
+    "neighbour", often(["", ASYNCIO_PLUGIN], ASYNCIO_PLUGIN), ids=["alone", "beside a plugin for asyncio"]
+)
 def test_the_marker_runs_tests_of_threads_and_asyncio_in_virtual_time(
     pytester: pytest.Pytester, neighbour: str
 ) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from often import often
 from scipy import stats
 
 pytest.importorskip("opentelemetry.exporter.otlp.proto.common")
@@ -323,10 +324,9 @@ def test_production_that_is_as_the_study_is_called_worse_in_one_of_twenty_at_mos
     assert verdicts(200, 0.9).count("regressed") <= most(200, 0.05)
 
 
-SIZES = [12, pytest.param(200, marks=pytest.mark.full)]
-
-
-@pytest.mark.parametrize("repetitions", SIZES)
-@pytest.mark.parametrize(("share", "late_s"), [(0.75, 0.01), (0.9, 1.5)])
+@pytest.mark.parametrize(
+    ("share", "late_s", "repetitions"),
+    often([(0.75, 0.01, 12), (0.75, 0.01, 200), (0.9, 1.5, 200)], (0.75, 0.01, 12)),
+)
 def test_production_that_is_worse_is_called_worse(share: float, late_s: float, repetitions: int) -> None:
     assert verdicts(repetitions, share, late_s).count("regressed") >= 0.9 * repetitions

@@ -151,7 +151,7 @@ def test_a_finding_has_its_smallest_input_its_timeline_and_a_test_that_repeats_i
         repeat(report)
 
 
-@pytest.mark.parametrize("is_general", [False, True], ids=["of the input", "of all inputs"])
+@pytest.mark.parametrize("is_general", often([False, True], False), ids=["of the input", "of all inputs"])
 def test_a_run_and_the_test_of_a_finding_go_on_with_the_answers_that_are_left(is_general: bool) -> None:
     answers, given = ["17", "ten"], {"order": "17"}
     inputs = [given] if is_general else [{"input": given, "resume": answers}]

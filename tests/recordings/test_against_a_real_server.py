@@ -95,6 +95,7 @@ def test_a_replay_under_a_longer_deadline_promises_no_more_than_a_real_server_ke
     assert in_time(replayed).low <= kept[-1].high, kept
 
 
+@pytest.mark.full
 @installed
 def test_the_real_server_ends_while_requests_are_under_way() -> None:
     """Its own end waits for them, so the process leaves without it; the test would not end either."""

@@ -165,8 +165,6 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("recommend {places}/study --target 2", "target"),
         ("report {places}/study --out report.pdf", "report.pdf"),
         ("serve --port 99999", "port 99999"),
-        ("ask question --decision-timeout -1", "agents.decision_timeout"),
-        ("ask question --alternative A,B", "alternative must name one"),
         # An option that would be ignored, or one that is missing.
         ("compare --deadline-key until", "deadline_key is an option of graph, and not of docmind"),
         ("compare --json --verbose", "leave one out"),
@@ -180,7 +178,6 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("profile {places}/study --plot fit.png", "No such option: --plot"),
         ("doctor --inputs {places}/small.toml", "--inputs is for a graph of your own"),
         ("crash-test --graph graphs_to_mutate:plain --context Ada", "--context is not JSON"),
-        ("ask", "Missing argument 'question'"),
         ("watch no-such-study", "Missing option '--spans'"),
         # A name that nothing has.
         ("bogus", "No such command 'bogus'"),
@@ -195,9 +192,6 @@ def test_a_folder_that_holds_no_study_is_bad_usage_in_every_command(
         ("doctor --graph nope:graph --inputs {places}/small.toml", "nope"),
         ("doctor --graph graphs_to_mutate:absent --inputs {places}/small.toml", "has no attribute absent"),
         ("doctor --graph graphs_to_mutate:plain", "a text fits an input with messages"),
-        ("ask question --alternative Z", "Z"),
-        ("ask question --faults nope", "nope"),
-        ("ask question --documents nope", "nope"),
         ("serve --latencies nope", "nope"),
         ("show nope --study {places}/study", "nope"),
         # A file that is not there, or a folder that cannot be written.
