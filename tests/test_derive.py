@@ -81,7 +81,7 @@ def event_rows(draw: st.DrawFn) -> EventRecord:
         detail = {"recall": 1.0, "score": draw(st.floats(0, 1))}
     elif name == "retrieved":
         detail = {"topics": draw(st.lists(st.sampled_from(["with", "try", "for"]), unique=True))}
-    return EventRecord("s", "r", at, name, "router", json.dumps(detail))
+    return EventRecord("s", "r", at, name, "router", detail)
 
 
 def recomputed(calls: pd.DataFrame, events: pd.DataFrame, returned: float, censored: bool) -> dict[str, float]:
@@ -138,7 +138,7 @@ def test_derived_columns_equal_an_independent_recomputation_from_calls_and_event
 ) -> None:
     rows = list(events)
     if not math.isnan(returned):
-        rows.append(EventRecord("s", "r", returned, "returned", "", "{}"))
+        rows.append(EventRecord("s", "r", returned, "returned", "", {}))
     run = derive_run(facts(), Answer(outcome, answer_score=0.5), calls, rows, work_censored=censored, threads_left=0)
     expected = recomputed(to_frame("calls", calls), to_frame("events", rows), returned, censored)
     for column, value in expected.items():
@@ -149,7 +149,7 @@ def test_derived_columns_equal_an_independent_recomputation_from_calls_and_event
 
 def test_answered_in_time_needs_an_answer_and_a_return_by_the_deadline() -> None:
     def derived(outcome: Any, returned: float) -> RunRecord:
-        events = [EventRecord("s", "r", returned, "returned", "", "{}")]
+        events = [EventRecord("s", "r", returned, "returned", "", {})]
         return derive_run(facts(), Answer(outcome), [], events, work_censored=False, threads_left=0)
 
     assert derived("answered", DEADLINE_S).answered_in_time
@@ -165,7 +165,7 @@ def test_without_a_server_log_everything_after_the_deadline_is_unknown_not_zero(
 
 
 def test_coverage_is_nan_for_an_alternative_that_does_not_propagate() -> None:
-    events = [EventRecord("s", "r", 0.1, "attempt_started", "router", '{"kind": "llm", "capped": true}')]
+    events = [EventRecord("s", "r", 0.1, "attempt_started", "router", {"kind": "llm", "capped": True})]
     propagating = derive_run(facts(), Answer("answered"), [], events, work_censored=False, threads_left=0)
     other = derive_run(
         facts(deadline_propagation=False), Answer("answered"), [], events, work_censored=False, threads_left=0
@@ -178,10 +178,10 @@ def test_coordination_overhead_is_the_return_less_the_union_of_calls_and_only_wh
     # Backoff is part of a call: it lasts until its agent has the answer. 0.6 s and 0.1 s, two of them overlapping.
     spans = [(0.1, 0.5), (0.4, 0.7), (0.9, 1.0)]
     events = [
-        EventRecord("s", "r", ended, "call_ended", "router", f'{{"begun_at_s":{begun},"kind":"llm"}}')
+        EventRecord("s", "r", ended, "call_ended", "router", {"begun_at_s": begun, "kind": "llm"})
         for begun, ended in spans
     ]
-    events.append(EventRecord("s", "r", 1.2, "returned", "", "{}"))
+    events.append(EventRecord("s", "r", 1.2, "returned", "", {}))
 
     def overhead(**changes: Any) -> float:
         run = derive_run(facts(**changes), Answer("answered"), [], events, work_censored=False, threads_left=0)
@@ -212,7 +212,7 @@ def test_rows_are_relative_to_the_runs_start_and_say_who_saw_them() -> None:
     generated = [
         e for e in event_records(facts(), recorder, recorder.snapshot(), [row]) if e.event == "tokens_generated"
     ]
-    assert json.loads(generated[0].detail)["begun_at_s"] == pytest.approx(2.0)
+    assert generated[0].detail["begun_at_s"] == pytest.approx(2.0)
 
 
 def test_what_a_service_did_past_the_observation_is_open_in_the_tables() -> None:
@@ -257,7 +257,7 @@ def test_the_attempt_that_failed_is_that_of_the_nodes_last_call_before_it_raised
         "error_type": "APIError",
     }
     record = CallRecord(**blank_row(TABLES["calls"][1]) | failed | call)
-    raised = EventRecord("s", "r", RAISED_AT_S, "node_ended", "router", '{"node": "router", "outcome": "APIError"}')
+    raised = EventRecord("s", "r", RAISED_AT_S, "node_ended", "router", {"node": "router", "outcome": "APIError"})
     answer = Answer("failed", error_type="APIError")
     run = derive_run(facts(), answer, [record], [raised], work_censored=False, threads_left=0)
     assert (run.error_type, run.error_node, run.error_attempt) == ("APIError", "router", attempt)

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 
 from docmind_lab.core.errors import RecordError
-from docmind_lab.tables.frames import positive_part, to_frame, with_dtypes
+from docmind_lab.tables.frames import event_rows, positive_part, to_frame, with_dtypes
 from docmind_lab.tables.records import TABLES, EventRecord
 from docs.make_data_dictionary import whole_dictionary
 
-EVENT = EventRecord("s", "r", 0.5, "returned", "", "{}")
+EVENT = EventRecord("s", "r", 0.5, "returned", "", {})
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -23,6 +23,13 @@ def test_every_column_is_documented_and_typed_with_and_without_rows(table: str) 
     empty = to_frame(table, [])
     assert list(empty.columns) == [column.name for column in columns]
     assert {str(empty[c.name].dtype) for c in columns if c.kind == "level"} <= {"category"}
+
+
+def test_the_detail_of_an_event_is_a_mapping_until_it_stands_in_a_table() -> None:
+    detail = {"node": "ask", "begun_at_s": 0.25}
+    table = to_frame("events", [EventRecord("s", "r", 0.5, "node_ended", "ask", detail)])
+    assert table["detail"].tolist() == ['{"begun_at_s":0.25,"node":"ask"}']
+    assert [row["detail"] for row in event_rows(table, "node_ended")] == [detail]
 
 
 # A limit and what was spent of it, in the unit that the name begins with.

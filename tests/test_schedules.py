@@ -6,7 +6,6 @@ The contract: back by the deadline plus the alternative's documented slack; one 
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Iterator
 from typing import Any, get_args
 
@@ -91,7 +90,7 @@ def check(measured: MeasuredRun, slack_s: float | None, said: object, *, has_hop
     assert len(set(keys)) == len(keys), said
     client = {(call.call_id, call.attempt): call for call in measured.calls if call.seen_from == "client"}
     server = {(call.call_id, call.attempt) for call in measured.calls if call.seen_from == "server"}
-    started = [json.loads(event.detail) for event in measured.events if event.event == "attempt_started"]
+    started = [event.detail for event in measured.events if event.event == "attempt_started"]
     assert {(detail["call_id"], detail["attempt"]) for detail in started} <= client.keys(), said
     answered = {key for key, call in client.items() if call.outcome in ("ok", "error") and call.first_byte_at_s >= 0}
     assert answered <= server, said

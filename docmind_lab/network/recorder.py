@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import math
 import threading
 from collections import Counter
@@ -247,11 +246,6 @@ def refusal_detail(kind: CallKind, budget: str) -> dict[str, Any]:
 def position_of(state: Mapping[str, Any]) -> str:
     """Return the logical position "handoff.fan-out" of an agent's work from its graph's state."""
     return f"{state.get('handoff_ordinal', 0)}.{state.get('fan_out_index', 0)}"
-
-
-def detail_json(detail: dict[str, Any]) -> str:
-    """Return an event's detail as JSON, as it stands in the events table."""
-    return json.dumps(detail, sort_keys=True, separators=(",", ":"))
 
 
 _recorder: ContextVar[Recorder | None] = ContextVar("docmind_lab_recorder", default=None)

@@ -24,7 +24,7 @@ from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.tables.frames import UNREADABLE, Tables, read_arrow, unreadable, with_dtypes, write_arrow
-from docmind_lab.tables.records import TABLES, RunRows
+from docmind_lab.tables.records import TABLES, RunRows, row_of
 
 _SUFFIX = ".parquet"
 _VERSION_KEY = b"docmind_lab_schema_version"
@@ -54,9 +54,8 @@ class CellStore:
 
     def write(self, cell_id: str, measured: Sequence[RunRows]) -> Path:
         """Write a cell, and replace one with the same id. Raises: OSError if the file cannot be written."""
-        # Records are flat, and `asdict` would copy each of their values.
         rows = [
-            {**vars(item.run), "calls": list(map(vars, item.calls)), "events": list(map(vars, item.events))}
+            row_of(item.run) | {"calls": list(map(row_of, item.calls)), "events": list(map(row_of, item.events))}
             for item in measured
         ]
         table = pa.Table.from_pylist(rows, schema=_schema())

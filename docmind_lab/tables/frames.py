@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.whole_files import Write
-from docmind_lab.tables.records import DTYPES, TABLES, Column
+from docmind_lab.tables.records import DTYPES, TABLES, Column, row_of
 
 
 class StudyTables(Protocol):
@@ -54,8 +54,8 @@ class Tables:
 def to_frame(table: str, records: Iterable[Any]) -> pd.DataFrame:
     """Return a table's frame with its documented dtypes, one row per record; works for no records too."""
     record_type, columns = TABLES[table]
-    rows: Sequence[Any] = list(records)
-    data = {column.name: [getattr(row, column.name) for row in rows] for column in columns}
+    rows = [row_of(record) for record in records]
+    data = {column.name: [row[column.name] for row in rows] for column in columns}
     assert {field.name for field in fields(record_type)} == set(data)
     return with_dtypes(table, pd.DataFrame(data))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, fields
 from typing import Annotated, Any, Final, Literal, get_args, get_origin, get_type_hints
@@ -113,14 +114,14 @@ class CallRecord:
 
 @dataclass(frozen=True)
 class EventRecord:
-    """One event. detail: a JSON object of names and numbers; never text of a user or a document."""
+    """One event. detail: names and numbers, in the table as a JSON object; never text of a user or a document."""
 
     study_id: _StudyId
     run_id: _RunId
     at_s: Annotated[float, "When it happened."]
     event: Annotated[str, "What happened: see the list of events below.", Level()]
     role: Annotated[str, "Who it happened to; empty for the run as a whole.", Level()]
-    detail: Annotated[str, "A JSON object of names and numbers; never text of a user or a document."]
+    detail: Annotated[Mapping[str, Any], "A JSON object of names and numbers; never text of a user or a document."]
 
 
 @dataclass(frozen=True)
@@ -253,6 +254,17 @@ class RunRows:
     events: tuple[EventRecord, ...]
 
 
+def detail_json(detail: Mapping[str, Any]) -> str:
+    """Return an event's detail as JSON, as it stands in the events table."""
+    return json.dumps(detail, sort_keys=True, separators=(",", ":"))
+
+
+def row_of(record: RunRecord | CallRecord | EventRecord) -> dict[str, Any]:
+    """Return a record as a row of its table."""
+    # Records are flat but for the detail of an event, and `asdict` would copy each of their values.
+    return vars(record) | {"detail": detail_json(record.detail)} if isinstance(record, EventRecord) else vars(record)
+
+
 def columns_of(record_type: type[Any]) -> tuple[Column, ...]:
     """Return the columns for the fields of a record, in order."""
     types = get_type_hints(record_type, include_extras=True)
@@ -265,7 +277,8 @@ def _column(name: str, annotated: Any, default: Any) -> Column:
     since = next((mark.version for mark in marks if isinstance(mark, Since)), 1)
     is_literal = get_origin(plain) is Literal
     levels = get_args(plain) if is_literal else level.values if level is not None else ()
-    kind: Any = "level" if is_literal or level is not None else "text" if plain is str else plain.__name__
+    is_text = plain is str or get_origin(plain) is Mapping
+    kind: Any = "level" if is_literal or level is not None else "text" if is_text else plain.__name__
     return Column(name, kind, meaning, levels, since, None if default is MISSING else default)
 
 

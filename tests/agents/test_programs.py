@@ -118,7 +118,7 @@ RESERVE_S = 1.0
 
 
 def signals_of(made: MeasuredRun) -> list[str]:
-    return [json.loads(event.detail)["signal"] for event in made.events if event.event == "stop_requested"]
+    return [event.detail["signal"] for event in made.events if event.event == "stop_requested"]
 
 
 @pytest.mark.wall

@@ -31,7 +31,7 @@ def call(run_id: str, **changes: Any) -> CallRecord:
 def measured(alternative: str, repeat: int) -> MeasuredRun:
     run = sample_run(alternative, repeat, coordination_overhead_s=math.nan)
     calls = (call(run.run_id, call_id="a"), call(run.run_id, call_id="b", ended_at_s=math.nan))
-    events = (EventRecord("made-up", run.run_id, 0.1 + 0.2, "run_started", "", '{"a":1}'),)
+    events = (EventRecord("made-up", run.run_id, 0.1 + 0.2, "run_started", "", {"a": 1}),)
     return MeasuredRun(run, calls, events, Outcome("answered"))
 
 

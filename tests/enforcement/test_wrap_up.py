@@ -261,7 +261,7 @@ def agent(*tools: Any, url: str = "http://model.example/v1", **options: Any) -> 
 
 def whats(runs: Any) -> list[list[str]]:
     """What each run did to wrap up, in its order."""
-    return [[json.loads(e.detail)["what"] for e in run.events if e.event == "wrapped_up"] for run in runs]
+    return [[e.detail["what"] for e in run.events if e.event == "wrapped_up"] for run in runs]
 
 
 @pytest.mark.parametrize(("arm", "used"), [("A", look_up), ("E", look_up_async)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import json
 import math
 import time
 from collections.abc import Sequence
@@ -208,7 +207,7 @@ def asleep(graph: str, alternative: str, decision_timeout_s: float = BUDGET_S) -
 
 
 def events(measured: MeasuredRun, name: str) -> list[tuple[float, str, dict[str, Any]]]:
-    return [(made.at_s, made.role, json.loads(made.detail)) for made in measured.events if made.event == name]
+    return [(made.at_s, made.role, made.detail) for made in measured.events if made.event == name]
 
 
 # E's caller waits 50 ms more for its graph to come to rest.

@@ -69,7 +69,7 @@ def sample_study(runs: int = 3, **changes: Any) -> Study:
 
 def study_of(records: list[RunRecord], calls: Sequence[CallRecord] = ()) -> Study:
     """A study of these runs and calls."""
-    events = [EventRecord("made-up", run.run_id, 0.0, "run_started", "", "{}") for run in records]
+    events = [EventRecord("made-up", run.run_id, 0.0, "run_started", "", {}) for run in records]
     return Study(
         runs=to_frame("runs", records),
         calls=to_frame("calls", calls),

@@ -44,7 +44,7 @@ def measured_of(order: RunOrder) -> MeasuredRun:
         for seen_from in ("client", "server")
         for role, at_s in (("router", 0.0), ("synthesis", 1.0))
     )
-    events = (EventRecord(facts.study_id, facts.run_id, 0.0, "run_started", "", "{}"),)
+    events = (EventRecord(facts.study_id, facts.run_id, 0.0, "run_started", "", {}),)
     return MeasuredRun(run, calls, events, Outcome("answered" if in_time else "timed_out"))
 
 

@@ -68,7 +68,7 @@ def made_up(order: RunOrder) -> MeasuredRun:
         alternative_options=facts.alternative_options,
         decision_timeout_s=facts.decision_timeout_s,
     )
-    event = EventRecord(facts.study_id, facts.run_id, 0.0, "run_started", "", "{}")
+    event = EventRecord(facts.study_id, facts.run_id, 0.0, "run_started", "", {})
     return MeasuredRun(run, (), (event,), Outcome("answered"))
 
 

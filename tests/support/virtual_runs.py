@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -92,7 +91,7 @@ class VirtualRuns:
 
 def events_of(run: MeasuredRun, name: str) -> list[tuple[float, dict[str, Any]]]:
     """When each event of a name was recorded, and its detail."""
-    return [(event.at_s, json.loads(event.detail)) for event in run.events if event.event == name]
+    return [(event.at_s, event.detail) for event in run.events if event.event == name]
 
 
 def details(run: MeasuredRun, name: str) -> list[dict[str, Any]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -214,7 +213,7 @@ def _judge(
 def _both_forms(bench: TrialBench, trial: Trial) -> Iterator[tuple[Trial, MeasuredRun, str]]:
     """Yield a trial, its run and the line that blocked the event loop; where one did, the same as awaited too."""
     measured = bench.measure(trial)
-    lines = [str(json.loads(event.detail)["line"]) for event in measured.events if event.event == "loop_blocked"]
+    lines = [str(event.detail["line"]) for event in measured.events if event.event == "loop_blocked"]
     yield trial, measured, "".join(lines[:1])
     if lines:
         as_awaited = dataclasses.replace(trial, awaited=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from collections import Counter
 from collections.abc import Iterable
@@ -172,7 +171,7 @@ def strikes_of(scenes: Iterable[Scene], node: str) -> list[Strike]:
 def capped_in(scene: Scene, node: str) -> tuple[int, int]:
     """Return how many of the node's requests carried the deadline that the run propagates, and how many there were."""
     sent = {(call.call_id, call.attempt) for call in requests_of(scene.measured) if call.role == node}
-    details = [json.loads(event.detail) for event in scene.measured.events if event.event == "attempt_started"]
+    details = [event.detail for event in scene.measured.events if event.event == "attempt_started"]
     capped = [one for one in details if (one["call_id"], one["attempt"]) in sent and one["capped"]]
     return len(capped), len(sent)
 

@@ -6,7 +6,6 @@ overrun that nothing explains is one of the graph as a whole, and still an overr
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -140,7 +139,7 @@ def spans_of(measured: MeasuredRun, what: Literal["thread", "node"]) -> defaultd
     for event in measured.events:
         if event.event not in (f"{what}_started", f"{what}_ended"):
             continue
-        detail = json.loads(event.detail)
+        detail = event.detail
         if what == "node" and "/" in detail["node"]:
             continue
         if event.event == f"{what}_started":

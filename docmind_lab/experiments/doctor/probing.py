@@ -6,7 +6,6 @@ longest.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -195,7 +194,7 @@ def _failure_of(cannot: dict[str, Scene], question_id: str) -> str:
 def _guesses(scenes: Iterable[Scene]) -> str:
     """Return where the simulated model guessed what a node wants, which may be why it failed; empty if nowhere."""
     made_up = [event for scene in scenes for event in scene.measured.events if event.event == "answer_made_up"]
-    parts = (json.loads(event.detail)["of"].partition(" ") for event in made_up)
+    parts = (event.detail["of"].partition(" ") for event in made_up)
     nodes = dict.fromkeys(name for kind, _, name in parts if kind == "shape")
     return "".join(f"; {guessed_shape(node)}" for node in nodes).rstrip(".")
 

@@ -6,7 +6,6 @@ anybody can recompute a run from the tables.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, fields
@@ -25,11 +24,11 @@ from docmind_lab.experiments.measurement.from_events import (
     tokens_after,
 )
 from docmind_lab.network.attempts import Attempt
-from docmind_lab.network.recorder import Recorder, detail_json
+from docmind_lab.network.recorder import Recorder
 from docmind_lab.network.snapshots import RawEvent, Snapshot
 from docmind_lab.services.log import RequestRow
 from docmind_lab.tables.frames import positive_part
-from docmind_lab.tables.records import EVENTS, CallRecord, EventRecord, RunRecord
+from docmind_lab.tables.records import EVENTS, CallRecord, EventRecord, RunRecord, detail_json
 
 # What ends the work of a run, on either clock: see "quiescent" in docs/architecture.md.
 WORK_EVENTS = frozenset({"checkpoint_put", "node_ended", "thread_ended", "tokens_generated"})
@@ -141,7 +140,7 @@ def event_records(
             at_s=event.at - recorder.started_at,
             event=event.event,
             role=event.role,
-            detail=detail_json(event.detail),
+            detail=event.detail,
         )
         for event in raw
     ]
@@ -153,7 +152,7 @@ _RANK_OF_EVENT = {name: rank for rank, name in enumerate(EVENTS)}
 
 def _sort_key(event: EventRecord) -> tuple[float, int, str, str]:
     # In virtual time much happens at one instant, in an order that an event loop may change with the next Python.
-    return event.at_s, _RANK_OF_EVENT.get(event.event, len(_RANK_OF_EVENT)), event.role, event.detail
+    return event.at_s, _RANK_OF_EVENT.get(event.event, len(_RANK_OF_EVENT)), event.role, detail_json(event.detail)
 
 
 def _since(start: float, instant: float | None) -> float:
@@ -317,18 +316,15 @@ def _error(answer: Answer, client: Iterable[CallRecord], events: Iterable[EventR
         return {}
     failed = answer.outcome == "failed"
     error_type = answer.error_type if failed else _ERROR_OF_INTERRUPT
-    ended = ((event, json.loads(event.detail)) for event in events if event.event == "node_ended")
+    ended = (event for event in events if event.event == "node_ended")
     # The innermost node: an agent's node ends before the node that holds it.
-    raising = next(
-        ((each, detail) for each, detail in ended if error_type and detail.get("outcome") == error_type), None
-    )
+    raising = next((each for each in ended if error_type and each.detail.get("outcome") == error_type), None)
     columns: dict[str, Any] = {"error_type": error_type} if failed else {}
     if raising is None:
         return columns
-    event, detail = raising
     return columns | {
-        "error_node": str(detail["node"]),
-        "error_attempt": _failed_attempt(event, client) if failed else 0,
+        "error_node": str(raising.detail["node"]),
+        "error_attempt": _failed_attempt(raising, client) if failed else 0,
     }
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 
 from docmind_lab.core.levels import NAN
@@ -16,8 +15,7 @@ def tokens_after(events: Iterable[EventRecord], deadline_s: float) -> float:
     for event in events:
         if event.event != "tokens_generated":
             continue
-        detail = json.loads(event.detail)
-        begun_at_s, tokens = detail["begun_at_s"], detail["tokens"]
+        begun_at_s, tokens = event.detail["begun_at_s"], event.detail["tokens"]
         span_s = event.at_s - begun_at_s
         if event.at_s <= deadline_s:
             continue
@@ -28,7 +26,7 @@ def tokens_after(events: Iterable[EventRecord], deadline_s: float) -> float:
 
 def coverage(events: Iterable[EventRecord]) -> float:
     """Return the share of attempts that carried a cap from the deadline; NaN without any."""
-    attempts = [json.loads(event.detail) for event in events if event.event == "attempt_started"]
+    attempts = [event.detail for event in events if event.event == "attempt_started"]
     capped = [bool(attempt["capped"]) for attempt in attempts if attempt["kind"] in ("llm", "retrieval")]
     return sum(capped) / len(capped) if capped else NAN
 
@@ -40,7 +38,7 @@ def recall_at_deadline(events: Iterable[EventRecord], gold_topics: tuple[str, ..
     topics: set[str] = set()
     for event in events:
         if event.event == "retrieved" and event.at_s <= deadline_s:
-            topics.update(json.loads(event.detail)["topics"])
+            topics.update(event.detail["topics"])
     return len(topics.intersection(gold_topics)) / len(set(gold_topics))
 
 
@@ -50,11 +48,11 @@ def mean_score(events: Iterable[EventRecord], deadline_s: float) -> float:
     for event in sorted(events, key=lambda each: each.at_s):
         if event.event == "result_scored" and event.at_s < deadline_s:
             area += score * (event.at_s - since_s)
-            score, since_s = json.loads(event.detail).get("score", 0.0), event.at_s
+            score, since_s = event.detail.get("score", 0.0), event.at_s
     return (area + score * (deadline_s - since_s)) / deadline_s
 
 
 def coordination_overhead(events: Iterable[EventRecord], returned_at_s: float) -> float:
     """Return the seconds until the return without a call of an agent under way."""
-    ended = ((event.at_s, json.loads(event.detail)) for event in events if event.event == "call_ended")
-    return time_outside([(detail["begun_at_s"], at_s) for at_s, detail in ended], returned_at_s)
+    ended = [(event.detail["begun_at_s"], event.at_s) for event in events if event.event == "call_ended"]
+    return time_outside(ended, returned_at_s)
