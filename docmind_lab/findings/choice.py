@@ -40,7 +40,7 @@ from docmind_lab.findings.endings import went_past_budget
 from docmind_lab.statistics.differences import sign_flip_tests
 from docmind_lab.statistics.interval import Floats, Interval
 from docmind_lab.statistics.means import skewed_paired_interval
-from docmind_lab.statistics.shares import is_share_below, share_of_unseen
+from docmind_lab.statistics.shares import share_interval, share_of_unseen
 from docmind_lab.tables.conditions import CONTROL, with_arms
 
 HELD: Final = f"within {HELD_WITHIN_S * 1000:.0f} ms of the deadline"
@@ -251,7 +251,7 @@ def _refusal(group: pd.DataFrame) -> str:
         return "interrupted" if (outcomes == "interrupted").all() else "failed"
     count = int(overran(group).sum())
     # All of the runs, or surely more of them than one in twenty.
-    if count == len(group) or is_share_below(len(group) - count, len(group), 1 - _OVERRUNS_ALLOWED):
+    if count == len(group) or share_interval(count, len(group)).low > _OVERRUNS_ALLOWED:
         return "late"
     return ""
 
