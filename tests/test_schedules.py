@@ -121,6 +121,19 @@ def test_each_alternative_keeps_its_contract_under_every_fault(kind: str, system
         check(system.measure(order_of(alternative, 6.0), options), slack_s, alternative)
 
 
+@pytest.mark.parametrize(("kind", "tries"), [("disconnect", 2), ("empty", 1)])
+def test_a_broken_reply_is_tried_again_or_named_and_never_taken_for_an_answer(
+    kind: str, tries: int, system: SimulatedSystem
+) -> None:
+    options = ServiceOptions(OPTIONS.profile, (Fault.parse(f"{kind}:synthesis"),))
+    for alternative in (Cooperative(), Hybrid()):
+        measured = system.measure(order_of(alternative, 100.0), options)
+        broken = [call for call in measured.calls if (call.role, call.seen_from) == ("synthesis", "client")]
+        assert len(broken) % tries == 0 < len(broken), alternative
+        assert (measured.run.outcome == "failed") == (kind == "disconnect"), alternative
+        assert not measured.run.answer_score > 0.0, alternative
+
+
 def test_each_alternative_keeps_its_contract_over_a_tree_of_services_too() -> None:
     options = ServiceOptions(OPTIONS.profile, adoption=0.5, behaviour=GOES_ON)
     with contextlib.closing(SimulatedSystem(Settings(), kind="hops")) as hops:

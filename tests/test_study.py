@@ -13,6 +13,7 @@ from sample_runs import sample_study
 from docmind_lab.core.errors import ConfigurationError, RecordError
 from docmind_lab.core.levels import SCHEMA_VERSION
 from docmind_lab.findings.study import Study, prepare_folder
+from docmind_lab.tables.manifest import without_checksums
 from docmind_lab.tables.records import TABLES
 
 
@@ -74,6 +75,14 @@ def test_a_study_saved_again_has_checksums_of_its_own(tmp_path: Path) -> None:
     sample_study().save(tmp_path / "first")
     Study.load(tmp_path / "first").save(tmp_path / "second")
     assert Study.load(tmp_path / "second").manifest == sample_study().manifest
+
+
+def test_a_study_without_checksums_is_read(tmp_path: Path) -> None:
+    sample_study().save(tmp_path)
+    plain = without_checksums(json.loads((tmp_path / "manifest.json").read_text()))
+    (tmp_path / "manifest.json").write_text(json.dumps(plain))
+    sample_study(runs=2).runs.to_parquet(tmp_path / "runs.parquet")
+    assert len(Study.load(tmp_path).runs) == len(sample_study(runs=2).runs)
 
 
 def test_a_folder_without_a_study_is_refused_by_name(tmp_path: Path) -> None:

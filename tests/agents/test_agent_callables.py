@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import agents_here
@@ -17,6 +19,7 @@ from langgraph.runtime import RunControl
 import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.systems.own.agents import STOPPED, agent_graph, as_question, load_agent, text_of
+from docmind_lab.views.cli.app import main
 
 
 def runs_of(agent: Any, *, decision_timeout_s: float = 30.0, **options: Any) -> pd.DataFrame:
@@ -85,6 +88,11 @@ def test_that_an_agent_was_told_to_stop_is_in_no_checkpoint() -> None:
     shown = graph.invoke({"question": "?"}, config, control=control)
     assert (shown["answer"], shown[STOPPED]) == ("True", True)
     assert STOPPED not in graph.get_state(config).values
+
+
+def test_an_answer_before_the_deadline_is_no_partial_one() -> None:
+    runs = runs_of(agents_here.ask_in_steps, decision_timeout_s=200.0, alternatives="D")
+    assert runs.loc["stop_flag", "outcome"] == "answered"
 
 
 def test_an_agent_that_returns_no_text_has_failed() -> None:
@@ -176,6 +184,16 @@ def test_the_lint_judges_an_agent_by_the_alternatives_that_it_can_have() -> None
     assert [verdict.alternative for verdict in report.verdicts] == ["A", "B", "C", "E"]
     with pytest.raises(ConfigurationError, match="alternative F native: a function has no timeout of its own"):
         dl.doctor(dl.agent("agents_here:ask", [QUESTION]), decision_timeout_s=3.0, alternatives="F")
+
+
+def test_doctor_takes_an_agent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    inputs = tmp_path / "inputs.jsonl"
+    inputs.write_text(json.dumps(QUESTION), encoding="utf-8")
+    options = ["--agent", "agents_here:ask_async", "--inputs", str(inputs), "--alternatives", "C"]
+    with pytest.raises(SystemExit) as ended:
+        main(["doctor", *options, "--decision-timeout", "3", "--json"])
+    assert ended.value.code == 0
+    assert json.loads(capsys.readouterr().out)["verdicts"]
 
 
 # ---- questions to an agent, and how its result is read

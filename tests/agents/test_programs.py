@@ -105,6 +105,13 @@ def test_a_program_that_ignores_sigterm_goes_on_and_sigkill_ends_it() -> None:
 
 @pytest.mark.full
 @pytest.mark.wall
+def test_what_a_program_writes_when_it_is_told_to_stop_is_a_partial_answer() -> None:
+    made = measured(python_program("handling"), "C", "hang:program")
+    assert (made.run.outcome, made.outcome.answer) == ("partial", "a draft")
+
+
+@pytest.mark.full
+@pytest.mark.wall
 def test_a_child_that_a_program_leaves_behind_is_work_that_goes_on_until_the_run_is_over() -> None:
     made = measured(python_program("forking"), "C")
     assert made.run.outcome == "answered"

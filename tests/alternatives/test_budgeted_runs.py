@@ -78,6 +78,13 @@ def test_a_run_that_spent_its_budget_with_nothing_to_show_failed_and_was_not_tim
     assert (run.outcome, run.stop_reason, run.documents_count) == ("failed", "call_budget", 0)
 
 
+def test_retries_count_as_calls_of_a_run(virtual_runs: VirtualRuns) -> None:
+    run = measured(virtual_runs, "A", "http_500@1:planner", calls=CALLS).run
+    plain = measured(virtual_runs, "A", "http_500@1:planner").run
+    assert plain.calls_spent == plain.llm_calls
+    assert run.calls_spent <= CALLS
+
+
 def test_the_deadline_still_ends_a_run_whose_other_budgets_are_ample(virtual_runs: VirtualRuns) -> None:
     run = virtual_runs.measure("A", timeout_s=5.0, budget=Budget(tokens=100_000, calls=100)).run
     assert (run.outcome, run.stop_reason) == ("partial", "deadline")

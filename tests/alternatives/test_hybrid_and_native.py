@@ -86,6 +86,23 @@ def test_a_step_after_the_deadline_is_not_started_and_documents_are_kept(alterna
     assert [document["id"] for document in outcome.documents] == ["a"]
 
 
+# An alternative that holds is back within this of its deadline on a busy machine; one that does not, after 30 s.
+HELD_S = 1.0
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize(
+    ("alternative", "reason"), [(Hybrid(), "step_timeout"), (Native(), "node_timeout")], ids=["E", "F"]
+)
+def test_a_node_that_waits_without_a_client_is_cancelled_and_what_was_found_is_kept(
+    alternative: Alternative, reason: str
+) -> None:
+    outcome, late_s = run(alternative, graph(lambda: None, lambda: asyncio.sleep(30.0)))
+    assert late_s < HELD_S
+    assert (outcome.outcome, outcome.stop_reason) == ("partial", reason)
+    assert [document["id"] for document in outcome.documents] == ["a"]
+
+
 @pytest.mark.wall
 def test_f_compiles_its_outer_graph_once_and_not_in_every_run(monkeypatch: pytest.MonkeyPatch) -> None:
     runnables = [graph(lambda: None), graph(lambda: None, lambda: None)]

@@ -88,6 +88,16 @@ def test_when_the_caller_is_back_and_when_the_work_is_over(
     assert run.threads_left == 0
 
 
+@pytest.mark.parametrize("name", ["C", "F", "E:unpropagated"])
+def test_the_end_of_a_thread_is_told_of_when_it_comes_and_of_which_node(virtual_runs: VirtualRuns, name: str) -> None:
+    measured = virtual_runs.measure(name, mode="sync")
+    *_, last = [made for made in measured.events if made.event == "thread_ended"]
+    assert (last.at_s, last.role) == (at(CALL_ENDS_S), "validation")
+    assert last.detail["node"].startswith("validation_agent/")
+    of_node = [made.at_s for made in measured.events if (made.event, made.role) == ("node_ended", "validation")]
+    assert TIMEOUT_S <= max(of_node) < CALL_ENDS_S
+
+
 @pytest.mark.parametrize(
     ("name", "mode", "outcome", "stop_reason"),
     [
@@ -112,6 +122,16 @@ def test_a_sync_alternative_gives_the_same_tables_over_nodes_of_every_mode(virtu
     runs = [virtual_runs.measure("A", mode=mode) for mode in NODE_MODES]
     tables = {repr((made.run, made.calls, made.events)) for made in runs}
     assert len(tables) == 1
+
+
+@pytest.mark.parametrize("mode", ["sync", "blocking"])
+def test_runs_over_other_nodes_give_the_same_tables_again_and_leave_no_thread(
+    virtual_runs: VirtualRuns, mode: NodeMode
+) -> None:
+    before = set(threading.enumerate())
+    first, again = (virtual_runs.measure("C", "hang:*:0.2", mode=mode) for _ in range(2))
+    assert repr((first.run, first.calls, first.events)) == repr((again.run, again.calls, again.events))
+    assert set(threading.enumerate()) <= before
 
 
 def test_a_cells_runs_are_over_nodes_of_its_mode(virtual_runs: VirtualRuns) -> None:

@@ -180,3 +180,13 @@ def test_a_worker_that_is_started_again_in_each_run_is_no_error() -> None:
 
     assert [VirtualClock().run(use) for _ in range(3)] == ["done"] * 3
     assert len(threads) == 3
+
+
+def test_a_queue_made_in_a_run_waits_in_real_time_outside() -> None:
+    made: queue.SimpleQueue[int] = VirtualClock().run(lambda: queue.SimpleQueue())
+    threading.Timer(0.02, made.put, (7,)).start()
+    assert made.get(timeout=30.0) == 7
+    with pytest.raises(queue.Empty):
+        made.get(timeout=0.01)
+    made.put(8)
+    assert (made.qsize(), made.empty(), made.get_nowait()) == (1, False, 8)

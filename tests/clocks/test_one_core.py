@@ -43,6 +43,27 @@ def test_after_a_run_the_caller_has_its_cores_again_even_if_it_fails() -> None:
     assert os.sched_getaffinity(0) == mine
 
 
+def test_a_core_that_has_no_time_for_them_is_left_by_all_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, seconds = os.sched_getaffinity(0), {"elapsed": 100.0, "used": 7.0}
+    monkeypatch.setattr(one_core.time, "perf_counter", lambda: seconds["elapsed"])
+    monkeypatch.setattr(one_core.time, "process_time", lambda: seconds["used"])
+    over = threading.Event()
+    with OneCore() as core:
+        thread = threading.Thread(target=over.wait)
+        thread.start()
+        assert thread.native_id is not None
+        seconds.update(elapsed=102.0, used=8.5)
+        core.look([thread])
+        kept = os.sched_getaffinity(thread.native_id)
+        seconds.update(elapsed=104.0, used=9.5)
+        core.look([thread])
+        left = os.sched_getaffinity(thread.native_id), os.sched_getaffinity(0)
+        over.set()
+        thread.join()
+    assert len(kept) == 1
+    assert left == (mine, mine)
+
+
 def test_a_run_that_leaves_its_core_does_so_with_the_thread_of_its_function(monkeypatch: pytest.MonkeyPatch) -> None:
     mine, looked, look = os.sched_getaffinity(0), threading.Event(), OneCore.look
 

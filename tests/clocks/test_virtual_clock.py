@@ -59,6 +59,11 @@ def test_another_python_is_refused_with_the_ones_that_work_and_the_wall_clock() 
     require_supported_python((3, 13))
 
 
+def test_sleeping_on_the_clock_outside_its_run_is_refused() -> None:
+    with pytest.raises(SimulationError, match="only inside its own run"):
+        VirtualClock().sleep(1)
+
+
 # ---- a run
 
 
@@ -167,6 +172,18 @@ def test_what_has_no_effect_does_not_put_off_the_quiet(left_behind: Callable[[],
     assert clock.quiescent_at_s == 5
 
 
+def test_an_idle_worker_that_is_sent_home_has_no_effect() -> None:
+    clock = VirtualClock(horizon_s=60)
+
+    def main() -> None:
+        pool = cf.ThreadPoolExecutor(1)
+        pool.submit(time.sleep, 5)
+        clock.call_at(30.0, lambda: pool.shutdown(wait=False))
+
+    clock.run(main)
+    assert clock.quiescent_at_s == 5
+
+
 def test_an_effect_that_is_noted_counts_and_nothing_after_the_horizon_happens() -> None:
     clock, seen = VirtualClock(horizon_s=60), []
 
@@ -192,6 +209,12 @@ def test_a_function_that_has_not_returned_at_the_horizon_fails_and_says_so() -> 
         clock.run(main)
     assert "heart waits for time.sleep" in str(caught.value)
     assert clock.now() == 60
+
+
+def test_the_return_at_the_horizon_itself_is_in_time() -> None:
+    clock = VirtualClock(horizon_s=60)
+    clock.run(time.sleep, 60)
+    assert clock.returned_at_s == 60
 
 
 def test_the_end_of_the_run_passes_through_finally_blocks_and_pools_without_a_word(
@@ -413,6 +436,17 @@ def test_a_function_is_called_at_its_instant_without_a_thread_and_may_wake_actor
     assert clock.quiescent_at_s == 9
     with pytest.raises(SimulationError, match="none is"):
         clock.call_at(1.0, int)
+
+
+def test_a_function_called_at_its_instant_after_the_last_threads_end_has_virtual_time() -> None:
+    clock, seen = VirtualClock(), []
+
+    def main() -> None:
+        clock.call_at(7.0, lambda: seen.append(time.monotonic()))
+        threading.Thread(target=time.sleep, args=(5,)).start()
+
+    clock.run(main)
+    assert seen == [7.0]
 
 
 def test_a_function_called_at_its_instant_must_not_wait() -> None:

@@ -12,6 +12,7 @@ import pytest
 from fan_out_program import table
 from in_threads import in_threads
 
+from docmind_lab.core.errors import SimulatedDeadlock
 from docmind_lab.virtual_time import VirtualClock
 
 
@@ -99,6 +100,31 @@ def test_a_property_holds_in_every_order_and_a_lost_update_is_found_in_some() ->
 
     assert {VirtualClock(seed).run(transfers, True) for seed in range(40)} == {3}
     assert len({VirtualClock(seed).run(transfers, False) for seed in range(40)}) > 1
+
+
+def opposite_orders() -> None:
+    one, other = threading.Lock(), threading.Lock()
+
+    def take(first: threading.Lock, second: threading.Lock) -> None:
+        with first, second:
+            pass
+
+    in_threads(lambda: take(one, other), lambda: take(other, one))
+
+
+def deadlocks(seed: int | None) -> bool:
+    try:
+        VirtualClock(seed).run(opposite_orders)
+    except SimulatedDeadlock:
+        return True
+    return False
+
+
+def test_exploring_finds_a_deadlock_that_first_come_order_misses() -> None:
+    assert not deadlocks(None)
+    found = [deadlocks(seed) for seed in range(20)]
+    assert set(found) == {True, False}
+    assert found == [deadlocks(seed) for seed in range(20)]
 
 
 def test_exploring_does_not_lose_the_baton_inside_a_real_lock_held_around_an_event() -> None:

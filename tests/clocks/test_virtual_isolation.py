@@ -249,3 +249,21 @@ def test_what_cannot_be_put_in_place_leaves_everything_as_it_was(step: str) -> N
     clock.run(lambda: time.sleep(5.0))
     assert clock.quiescent_at_s == 5.0
     assert held() == before
+
+
+def test_a_name_of_one_run_that_cannot_be_replaced_is_tried_again_by_the_next() -> None:
+    class Owner:
+        def ask(self) -> str:
+            return "real"
+
+    class Stubborn(type):
+        def __setattr__(cls, name: str, value: object) -> None:
+            raise RuntimeError("step")
+
+    closed = Stubborn("closed", (), {"ask": Owner.ask})
+    with (
+        pytest.raises(RuntimeError, match="step"),
+        patches.patched_for(object(), closed, "ask", lambda actor: "virtual"),
+    ):
+        pass
+    assert not [owner for owner, _ in patches._of_kernels if owner is closed]

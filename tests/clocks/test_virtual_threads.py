@@ -75,6 +75,24 @@ def test_pools_futures_and_their_timeouts() -> None:
     clock.run(main)
 
 
+def test_a_pending_future_can_be_cancelled_alone_or_with_its_pool_and_a_running_one_cannot() -> None:
+    def main() -> list[str]:
+        ended: list[str] = []
+        pool = cf.ThreadPoolExecutor(1)
+        running = pool.submit(lambda: (time.sleep(10), ended.append("running")))
+        pending = [pool.submit(ended.append, "pending") for _ in range(3)]
+        time.sleep(1)
+        assert not running.cancel()
+        assert pending[0].cancel()
+        with pytest.raises(cf.CancelledError):
+            pending[0].result()
+        pool.shutdown(cancel_futures=True)
+        assert time.monotonic() == 10
+        return ended
+
+    assert VirtualClock().run(main) == ["running"]
+
+
 def test_events_conditions_semaphores_and_queues_time_out() -> None:
     clock = VirtualClock()
 
@@ -121,6 +139,18 @@ def test_timers_barriers_and_joins() -> None:
         assert clock.now() == 18
 
     clock.run(main)
+
+
+def test_a_thread_is_started_once_and_does_not_join_itself() -> None:
+    def main() -> None:
+        thread = threading.Thread(target=int)
+        thread.start()
+        with pytest.raises(RuntimeError):
+            thread.start()
+        with pytest.raises(RuntimeError):
+            threading.current_thread().join()
+
+    VirtualClock().run(main)
 
 
 @pytest.mark.parametrize("make", [lambda: threading.Lock(), lambda: threading.RLock()], ids=["Lock", "RLock"])
@@ -302,6 +332,13 @@ def test_a_module_whose_import_a_run_cut_is_imported_afterwards(write_modules: C
     sys.modules.pop("is_cut", None)
     importlib.invalidate_caches()
     assert [is_made for is_made, _ in made_by("is_cut", "is_cut")] == [True, True]
+
+
+def test_a_hundred_and_twenty_minutes_pass_in_well_under_a_second() -> None:
+    start_s = time.perf_counter()
+    VirtualClock().run(lambda: in_threads(*[lambda: [time.sleep(60) for _ in range(120)]] * 4))
+    # 480 hand-overs of about 10 µs: the bound is 100 times that, for a machine under load.
+    assert time.perf_counter() - start_s < 1.0
 
 
 class _Compiled(types.ModuleType):

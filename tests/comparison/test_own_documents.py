@@ -212,6 +212,13 @@ def test_a_replay_is_of_the_documents_and_questions_that_were_recorded(harbour: 
         replayed(of_the_lab, documents=harbour, questions=QUESTIONS)
 
 
+def test_a_replay_of_the_lab_s_own_documents_takes_no_others(harbour: Path) -> None:
+    live = comparison(harbour, documents=Documents("handbook"), clock="wall")
+    assert replayed(live).documents == Documents("handbook")
+    with pytest.raises(ConfigurationError, match="documents: the recording has settled it"):
+        replayed(live, documents=harbour, questions=QUESTIONS)
+
+
 def test_a_study_is_designed_over_them_and_does_not_say_where_they_are(harbour: Path) -> None:
     factors = {"alternative": "A,B", "latency_profile": "typical", "decision_timeout_s": 8.0}
     asked = {"documents": str(harbour), "questions": str(QUESTIONS), "repeats": 1, "factors": factors}

@@ -155,6 +155,23 @@ def test_a_node_that_blocks_the_loop_after_a_failed_request_is_not_told_that_it_
     assert {each.kind for each in report.findings if each.defeats} == {"blocks_loop"}
 
 
+def only(mode: str) -> Any:
+    def sync_node(state: Any) -> dict[str, Any]:
+        return {"answer": "a"}
+
+    async def async_node(state: Any) -> dict[str, Any]:
+        return {"answer": "a"}
+
+    return one_node(async_node if mode == "async" else sync_node)
+
+
+@pytest.mark.parametrize("mode", ["sync", "async"])
+def test_a_graph_that_nothing_happens_in_keeps_its_deadline_whatever_its_mode(mode: str) -> None:
+    report = linted(only(mode))
+    assert keeping(report) == {"A": "keeps", "C": "keeps", "E": "keeps"}
+    assert not report.findings
+
+
 def test_a_node_whose_sync_form_fails_defeats_what_is_sync() -> None:
     def refuse(state: Any) -> dict[str, Any]:
         raise NotImplementedError("use ainvoke")
@@ -166,6 +183,20 @@ def test_a_node_whose_sync_form_fails_defeats_what_is_sync() -> None:
     assert keeping(report) == {"A": "does not run", "C": "keeps", "E": "keeps"}
     (finding,) = [finding for finding in report.findings if finding.kind == "cannot_run"]
     assert (finding.node, finding.defeats) == ("answer", ("A",))
+
+
+def test_a_function_that_makes_the_graph_is_called_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+
+    def make() -> Any:
+        made.append(only("sync"))
+        return made[-1]
+
+    monkeypatch.setattr(graphs_to_mutate, "make_once", make, raising=False)
+    assert linted("graphs_to_mutate:make_once", alternatives="A").graph == "graphs_to_mutate:make_once"
+    assert len(made) == 1
+    linted(make, alternatives="A")
+    assert len(made) == 2
 
 
 def test_the_requests_of_a_graph_are_shown_without_the_keys_in_their_addresses() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import httpx
@@ -211,3 +211,32 @@ def test_a_cancel_reaches_the_agents_own_executor() -> None:
 
     assert end_of(asyncio.run(asyncio.wait_for(main(), 20)))[0] == "TASK_STATE_CANCELED"
     assert agent.ended == ["cancelled"]
+
+
+class Delegates(Agent):
+    """An agent that hands its task on to another one and notes what that one says."""
+
+    def __init__(self, ask: Callable[[], Any]) -> None:
+        super().__init__()
+        self._ask = ask
+        self.events: list[StreamResponse] = []
+
+    async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
+        self.events = await self._ask()
+        await super().execute(context, event_queue)
+
+
+def test_the_time_left_goes_on_from_agent_to_agent_and_only_shrinks() -> None:
+    last = Agent()
+
+    async def main() -> Delegates:
+        async with clients(DeadlineExecutor(last, at_most_s=60)) as to_last:
+            middle = Delegates(lambda: answers(to_last, message()))
+            async with clients(DeadlineExecutor(middle, at_most_s=60, transit_s=0.5)) as to_middle:
+                await answers(to_middle, with_left(9000))
+        return middle
+
+    middle = asyncio.run(asyncio.wait_for(main(), 20))
+    assert end_of(middle.events)[0] == "TASK_STATE_COMPLETED"
+    (sent,) = [metadata[METADATA_KEY] for metadata in last.metadata]
+    assert 8500 - 1000 * BUSY_S < sent <= 8500

@@ -15,7 +15,7 @@ from held_clients import AsyncGet, in_a_thread, with_aiohttp, with_async_httpx, 
 from held_graphs import wait_until
 from langgraph.graph import END, START, StateGraph
 from often import often
-from served_in_loop import asked, called, served
+from served_in_loop import asked, called, caller_of, served
 from starlette.applications import Starlette
 from starlette.background import BackgroundTask
 from starlette.middleware import Middleware
@@ -554,6 +554,21 @@ def test_web_sockets_and_the_lifespan_pass_through() -> None:
     ):
         assert socket.receive_json() == {"held": False}
     assert noted == ["up, held: None", "down"]
+
+
+def test_requests_at_the_same_time_have_deadlines_of_their_own() -> None:
+    app = application(at_most_s=20)
+
+    async def main() -> list[float]:
+        async with caller_of(app) as client:
+            values = [str(1000 * (6 + number)) for number in range(10)]
+            waiting = [client.get("/left", headers={DEADLINE_HEADER: value}) for value in values]
+            return [response.json()["remaining_s"] for response in await asyncio.gather(*waiting)]
+
+    seconds = asyncio.run(main())
+    assert seconds == sorted(seconds)
+    # 1 s: pauses of a busy machine between requests that are one second apart.
+    assert seconds[-1] - seconds[0] == pytest.approx(9, abs=1)
 
 
 def test_nothing_is_in_force_after_a_request() -> None:

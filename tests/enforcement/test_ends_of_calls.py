@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
+import httpx2
 import pytest
 from held_graphs import Notes, in_a_row
 from langgraph.checkpoint.memory import InMemorySaver
@@ -145,6 +146,28 @@ def test_an_error_after_a_request_was_cut_is_the_cut_and_one_in_time_is_the_grap
     assert (result.requests_cut, str(result.error)[:8], result.state) == (1, "an error", CUT)
     with pytest.raises(ValueError, match="an error of its own"):
         called(waiting(hide_its_cut), 5.0, "A")
+
+
+@pytest.mark.parametrize("alternative", ["A", "E"])
+@pytest.mark.parametrize("blocks", [True, False])
+@pytest.mark.parametrize("web", [httpx, httpx2])
+@pytest.mark.parametrize("held", [None, transport], ids=["hooks", "transport"])
+def test_a_request_that_hangs_is_cut_at_the_deadline(held: Any, web: Any, blocks: bool, alternative: str) -> None:
+    client: dict[str, Any] = {"timeout": None, "trust_env": False, "base_url": HERE.openai_base_url}
+    request = ("/chat/completions", {"model": MODEL, "messages": QUESTION})
+
+    async def send(state: Waits) -> Waits:
+        async with web.AsyncClient(transport=held and held(), **client) as own:
+            return {"log": [(await own.post(request[0], json=request[1])).text]}
+
+    def send_blocking(state: Waits) -> Waits:
+        with web.Client(transport=held and held(), **client) as own:
+            return {"log": [own.post(request[0], json=request[1]).text]}
+
+    agent = dl.enforce(waiting(send_blocking if blocks else send), 2.0, alternative)
+    result = Virtual.of("hang:*").run(lambda: asyncio.run(agent.ainvoke(GIVEN)))
+    assert (result.outcome, result.stop_reason, result.state) == ("partial", "deadline", CUT)
+    assert (result.elapsed_s, result.requests_cut, result.cut_at) == (2.0, 1, ("ask",))
 
 
 def test_a_deadline_without_a_hold_cuts_a_request_of_a_held_transport() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import operator
 import threading
 import time
 from collections.abc import Callable
 from typing import Annotated, Any, TypedDict
 
+import httpx
 import pytest
 from held_graphs import Notes, async_graph, in_a_row, sync_graph, two_nodes, upstream_of, wait_until
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -279,6 +281,21 @@ def test_an_enforced_graph_is_a_node_of_another_graph(stub: Stub) -> None:
     inner = dl.enforce(async_graph(url), 20, "E").as_graph()
     given: Notes = {"path": "/ok", "log": []}
     assert asyncio.run(in_a_row(Notes, {"inner": inner}).ainvoke(given)) == {"path": "/ok", "log": ["plan", "ok"]}
+
+
+# The client keeps connections of loops that are closed, as any does that is used on several.
+@pytest.mark.filterwarnings("ignore:unclosed transport:ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_a_client_may_be_used_on_another_loop_before_and_after(stub: Stub) -> None:
+    _, url = upstream_of(stub)
+    client = httpx.AsyncClient(timeout=None)
+    agent = dl.enforce(async_graph(url, client), 20, "E")
+    given: Notes = {"path": "/ok", "log": []}
+    for _ in range(2):
+        assert asyncio.run(agent.ainvoke(given)).outcome == "answered"
+        assert agent.invoke(given).outcome == "answered"
+    del agent, client
+    gc.collect()
 
 
 def test_the_context_of_the_caller_is_clean_after_a_call(stub: Stub) -> None:

@@ -86,6 +86,18 @@ def test_the_wait_for_a_connection_is_part_of_the_wait_for_the_first_token(ask: 
     assert 0.29 <= cut.after_s < 0.3 + PAUSE_S
 
 
+@pytest.mark.wall
+@pytest.mark.parametrize("alternative", PROPAGATING)
+def test_each_alternative_that_propagates_holds_limits_of_a_node_in_production(
+    alternative: str, stub: Callable[..., StubServer]
+) -> None:
+    limits = dl.Limits(first_token_s=9, by_role={"ask": LIMITS})
+    agent = dl.enforce(asking(with_httpx, stub(silent_server).url, "never"), 20, alternative, limits=limits)
+    result = agent.invoke({"path": ""})
+    assert [(cut.limit, result.outcome) for cut in result.calls_cut] == [("first_token", "answered")]
+    assert "1 call cut by the limit first token" in repr(result)
+
+
 @pytest.mark.parametrize(
     ("ask", "stream"),
     often([*product([*BLOCKING, *ASYNC], (False, True))], *((ask, place % 2 == 0) for place, ask in enumerate(OFTEN))),

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import httpx
 import pytest
 from mcp import Client, MCPError
 from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import Context, MCPServer
 from mcp.types import REQUEST_TIMEOUT
 from served_in_loop import served
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from docmind_lab.alternatives.enforcement.scope import deadline, remaining_s
 from docmind_lab.alternatives.enforcement.wire.mcp import ToolDeadline, deadline_meta, with_deadlines
@@ -33,6 +39,16 @@ class Noted:
 
 def server_of(noted: Noted, **options: Any) -> MCPServer:
     server = MCPServer("held", version="1", middleware=[ToolDeadline(**options)])
+
+    @server.tool()
+    def hang_in_a_thread() -> str:
+        time.sleep(0.5)
+        noted.ended.append("thread done")
+        return "late"
+
+    @server.tool()
+    async def broken() -> str:
+        raise TimeoutError("a database, say")
 
     @server.tool()
     async def left(ctx: Context) -> str:
@@ -139,7 +155,7 @@ def test_prompts_and_resources_are_held_too_and_other_requests_are_not() -> None
     prompt, resource, tools = in_process(server_of(Noted(), at_most_s=20), use)
     assert 20 - BUSY_S < float(prompt) <= 20
     assert 20 - BUSY_S < float(resource) <= 20
-    assert tools == 2
+    assert tools == 4
 
 
 def test_what_cannot_be_met_is_refused_at_once_and_the_tool_never_sees_it() -> None:
@@ -168,3 +184,53 @@ def test_a_tool_that_the_deadline_cuts_is_cancelled_and_answered_with_an_error()
     assert "tools/call hang" in error.message
     assert noted.ended == ["cancelled"]
     assert after == "None"
+
+
+@pytest.mark.wall
+def test_a_tool_in_a_thread_is_answered_at_the_deadline_and_runs_on() -> None:
+    noted = Noted()
+
+    async def use(client: Client) -> list[str]:
+        await error_of(client.call_tool("hang_in_a_thread", meta=saying(60)))
+        return list(noted.ended)
+
+    assert in_process(server_of(noted), use) == []
+
+
+@pytest.mark.wall
+@pytest.mark.parametrize("limit_ms", [60, 20_000], ids=["cut", "answered"])
+def test_a_request_that_nobody_awaits_outlives_the_tool_that_left_it(limit_ms: int) -> None:
+    """wall: the deadline passes under the request, which is answered after it."""
+    ends: list[str] = []
+    tasks: list[asyncio.Task[None]] = []
+
+    async def slow(_: Request) -> Response:
+        await asyncio.sleep(0.3)
+        return Response("noted")
+
+    async def use(client: Client) -> None:
+        async with served(Starlette(routes=[Route("/", slow)])) as url:
+
+            async def audit() -> None:
+                async with httpx.AsyncClient(trust_env=False) as http:
+                    ends.append((await http.get(url)).text)
+
+            @server.tool()
+            async def charge() -> str:
+                tasks.append(asyncio.create_task(audit()))
+                await asyncio.sleep(0 if limit_ms > 1000 else 30)
+                return "charged"
+
+            with contextlib.suppress(MCPError):
+                await client.call_tool("charge", meta=saying(limit_ms))
+            await asyncio.wait(tasks, timeout=10)
+
+    server = server_of(Noted())
+    in_process(server, use)
+    assert ends == ["noted"]
+
+
+def test_a_timeout_of_the_tools_own_is_no_deadline() -> None:
+    result = in_process(server_of(Noted(), at_most_s=20), lambda client: client.call_tool("broken"))
+    assert result.is_error
+    assert text_of(result) == "Error executing tool broken"

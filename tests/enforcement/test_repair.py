@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any, TypedDict
 
+import aiosqlite
 import pytest
 from deepagents import create_deep_agent
 from hypothesis import given
@@ -23,6 +25,7 @@ from langchain_core.messages import (
 )
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import START, MessagesState, StateGraph
 from langgraph.prebuilt import ToolNode, create_react_agent
 from langgraph.types import Command, interrupt
@@ -158,6 +161,43 @@ def test_a_sub_agent_that_was_cut_inside_a_node_has_its_thread_mend(keeps_its_th
         await graph.ainvoke(None if is_resumed else {"messages": [HumanMessage("And now?")]}, THREAD)
         assert refusal_of({"messages": convert_to_openai_messages(model.asked[-1])}, "openai_chat") is None
         assert told(model.asked[-1]) == ({"endless": CUT_RESULT} if keeps_its_thread or is_resumed else {})
+
+    asyncio.run(study())
+
+
+@contextlib.asynccontextmanager
+async def sqlite_saver(folder: Path) -> AsyncIterator[Any]:
+    async with aiosqlite.connect(folder / "threads.sqlite") as connection:
+        yield AsyncSqliteSaver(connection)
+
+
+@contextlib.asynccontextmanager
+async def postgres_saver(folder: Path) -> AsyncIterator[Any]:
+    from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver
+
+    async with AsyncPostgresSaver.from_conn_string("") as saver:
+        await saver.setup()
+        yield saver
+
+
+@pytest.mark.parametrize("opened", [sqlite_saver, postgres_saver])
+def test_a_thread_in_a_store_is_repaired_on_an_event_loop_by_another_process(
+    opened: Any, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if opened is postgres_saver:
+        request.getfixturevalue("postgres_server")
+
+    async def study() -> None:
+        async with opened(tmp_path) as saver:
+            await cut_agent(create_agent, saver)
+            # The call leaves after 0.1 s what has not unwound by then, which on a busy machine may be a write.
+            await asyncio.gather(*asyncio.all_tasks() - {asyncio.current_task()}, return_exceptions=True)
+        async with opened(tmp_path) as saver:
+            model = scripted(AIMessage("The end."))
+            graph: Any = create_agent(model, two_tools(asyncio.Event()), checkpointer=saver)
+            assert (await dl.arepair(graph, THREAD)).calls_cut == ("endless",)
+            await graph.ainvoke({"messages": [HumanMessage("And now?")]}, THREAD)
+            assert told(model.asked[-1]) == {"quick": ("done", "success"), "endless": CUT_RESULT}
 
     asyncio.run(study())
 
@@ -383,3 +423,10 @@ def test_the_crash_test_prints_the_remedy_and_has_tried_it() -> None:
     assert finding.remedy.endswith("tried on this trial, every invariant holds with it")
     assert f"Remedy: {finding.remedy}" in str(report).replace("\n", " ")
     assert dl.crash_test(system, alternatives="D", runs=6, workers=1, repair=True).holds
+
+
+def test_the_remedy_of_an_effect_that_is_done_twice_is_named() -> None:
+    system = dl.graph(f"{ROOT}/examples/crash/react_agent_v1.py:graph", [QUESTION])
+    report = dl.crash_test(system, alternatives="kill", runs=40, durability="exit", workers=1)
+    remedies = [finding.remedy for finding in report.findings if finding.invariant == "effects"]
+    assert remedies == ["wrap the tool in dl.once (send_letter), or give the effect an idempotency key"]

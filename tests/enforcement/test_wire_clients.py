@@ -13,6 +13,7 @@ import httpx2
 import pytest
 import requests
 from held_clients import ASYNC, AsyncGet, in_a_thread, with_httpx, with_requests
+from often import often
 from served_in_loop import served
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -100,6 +101,14 @@ def test_a_named_host_gets_the_time_left_and_a_third_party_nothing(send: Send) -
     assert to_third_party["came"] == away["came"] == []
     assert copied_to_own == {"came": ["700"], "mine": ["kept"]}
     assert copied_to_third_party == {"came": [], "mine": ["kept"]}
+
+
+@pytest.mark.parametrize("send", often(CLIENTS, CLIENTS[0]), ids=lambda send: send.__name__)
+def test_outside_a_deadline_nothing_is_added(send: Send) -> None:
+    async def main(own: str, _: str) -> Any:
+        return await send(f"{own}/", {})
+
+    assert run(main)["came"] == []
 
 
 @pytest.mark.parametrize("web", [httpx, httpx2], ids=["httpx", "httpx2"])

@@ -445,6 +445,19 @@ def test_more_is_answered_where_time_is_short_and_no_less_where_it_is_not(
     assert wrapped - plain >= least_gain, row
 
 
+@pytest.mark.wall
+@pytest.mark.usefixtures("_in_examples")
+@pytest.mark.parametrize("name", ["parallel_tools", "supervisor", "deep_agent"])
+def test_on_sockets_with_the_services_of_the_lab_it_answers_too(name: str) -> None:
+    # Hooks that production installs over those of a run would keep the latter in place once the run is over.
+    dl.install()
+    system = dl.graph(f"langgraph.json:{name}", f"{name}.jsonl", enforced=True)
+    world = dl.World(clock="wall", latencies="fast")
+    study = dl.compare(system, 20, alternatives=["E+wrap_up:19.9s"], runs=1, world=world)
+    assert set(study.runs["outcome"].astype("str")) == {"answered"}
+    assert (study.events["event"] == "wrapped_up").any()
+
+
 def test_a_reserve_is_the_quantile_of_the_final_model_calls_of_answered_runs() -> None:
     system = dl.graph(agent(), ["a"])
     study = dl.compare(system, 200, alternatives="unguarded", runs=50, seed=1, workers=1)

@@ -136,6 +136,11 @@ def test_output_mode_says_what_an_agent_adds_and_without_handoff_messages_there_
     assert "transfer_to_reader" not in called(state)
 
 
+def test_structured_output_mode_is_refused_with_the_remedy():
+    with pytest.raises(ConfigurationError, match=r"structured.*state_schema.*last_message"):
+        SupervisorBuildParams(output_mode="structured")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,8 +15,11 @@ from langgraph.graph import MessagesState
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.experiments.sweeps.study_design import StudyDesign
+from docmind_lab.services import server
+from docmind_lab.services.server import ServiceOptions
 from docmind_lab.statistics.latency.profile import LatencyProfile, latency_profile
 from docmind_lab.statistics.latency.quantiles import QuantileTable
+from docmind_lab.views.cli.servers import serve
 
 
 def written_and_judged() -> Any:
@@ -82,6 +87,21 @@ def test_a_graphs_nodes_have_profiles_of_their_own_in_compare() -> None:
     assert plain.manifest["study_id"] != study.manifest["study_id"]
     with pytest.raises(ConfigurationError, match=r"no role is 'jugde'; name one of write, judge"):
         compare_by(**asked, decision_timeout_s=20, latencies={"jugde": "fast"})  # type: ignore[arg-type]
+
+
+def file_of(profile: LatencyProfile, folder: Path) -> str:
+    file = folder / f"{profile.name}.json"
+    file.write_text(json.dumps(profile.to_dict()))
+    return str(file)
+
+
+def test_serve_gives_a_role_its_own_profile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: list[ServiceOptions] = []
+    monkeypatch.setattr(server, "serve", lambda options, port: served.append(options))
+    serve(latencies=["fast", f"judge={file_of(constant('slow', 9.0), tmp_path)}"])
+    (options,) = served
+    assert options.profile.draw_llm(DrawKey(7, "judge", "1")).first_token_s == 9.0
+    assert options.profile.draw_llm(DrawKey(7, "write", "1")).first_token_s < 1.0
 
 
 def test_a_study_file_names_profiles_by_role_as_text_or_as_a_table() -> None:

@@ -17,7 +17,7 @@ from watched_calls import Watcher
 from docmind_lab.core.deadlines import Deadline, deadline_scope
 from docmind_lab.core.errors import EndpointRefused
 from docmind_lab.core.settings import Settings
-from docmind_lab.network import HttpClients, call_scope
+from docmind_lab.network import Attempt, HttpClients, call_scope
 from docmind_lab.network.attempts import HEADER_PREFIX
 
 
@@ -117,6 +117,10 @@ def test_an_attempt_says_what_it_was_allowed_and_whether_a_deadline_had_a_part_i
     assert attempt.timeout_s == allowed_s or allowed_s - 5.0 < attempt.timeout_s < allowed_s
     assert attempt.capped is capped
     assert attempt.deadline is deadline
+
+
+def test_an_attempt_of_which_nobody_says_so_is_not_capped(watcher):
+    assert not Attempt(watcher.call(), 1, 0.0).capped
 
 
 # ---- how they end
@@ -263,6 +267,20 @@ def test_a_vector_stores_error_status_is_an_error_of_the_attempt(status, stub, w
     client.close()
     assert watcher.outcomes == ["error"]
     assert watcher.ended[0].error_type == f"HTTP {status}"
+
+
+def test_an_async_vector_store_request_is_an_attempt(stub, watcher):
+    server = stub(at_once)
+
+    async def main() -> None:
+        client = HttpClients().qdrant_async(server.url)
+        with call_scope(watcher.call(kind="retrieval")):
+            await client.get_collections()
+        await client.close()
+
+    asyncio.run(main())
+    assert watcher.outcomes == ["ok"]
+    assert server.requests[0].headers["x-docmind-role"] == "router"
 
 
 # ---- what is sent

@@ -184,6 +184,12 @@ def test_headers_that_are_trickled_end_at_the_budget(ask, stub):
     assert ask(stub(answer).url, BUDGET_S).ended_at_the_budget()
 
 
+@pytest.mark.parametrize("ask", [ask_openai, ask_qdrant_async])
+def test_the_clients_own_timeout_applies_when_it_is_the_smaller_one(ask, stub):
+    timeout_s = 1  # the smallest that qdrant-client has
+    assert ask(stub(silent).url, 30.0, timeout_s=timeout_s).ended_at_the_budget(timeout_s)
+
+
 @every_client
 def test_an_answer_within_the_budget_is_not_touched(ask, stub):
     outcome = ask(stub(at_once).url, 30.0)
@@ -249,6 +255,23 @@ def write_async(web, transport) -> Callable[[str], Timed]:
         return asyncio.run(main())
 
     return write
+
+
+every_transport = pytest.mark.parametrize(
+    "write",
+    [
+        write_sync(httpx, HttpxTransport),
+        write_sync(httpx2, Httpx2Transport),
+        write_async(httpx, AsyncHttpxTransport),
+        write_async(httpx2, AsyncHttpx2Transport),
+    ],
+    ids=["httpx", "httpx2", "httpx-async", "httpx2-async"],
+)
+
+
+@every_transport
+def test_writing_to_a_server_that_does_not_read_ends_at_the_budget(write, mute_port):
+    assert write(f"http://127.0.0.1:{mute_port}").ended_at_the_budget()
 
 
 every_transport = pytest.mark.parametrize(

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import inspect
 import json
+import sys
 import time
 import urllib.request
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import aiohttp
@@ -20,8 +23,9 @@ from often import often
 from own_runs import State, graph_of, measured_on_the_wall, services, simulated
 
 import docmind_lab as dl
-from docmind_lab.core.errors import ConfigurationError
+from docmind_lab.core.errors import ConfigurationError, NotSimulated
 from docmind_lab.experiments.recordings.caps import grpc_targets
+from docmind_lab.systems.own import unsimulated
 from docmind_lab.systems.own.own_requests import drop_hooks, keep_hooks
 
 URL = "https://api.openai.com/v1/chat/completions"
@@ -178,6 +182,24 @@ def test_the_libraries_are_as_they_were_after_a_run() -> None:
     run(by_requests, "A")
     after = (vars(urllib.request.http.client.HTTPConnection)["connect"], vars(aiohttp.ClientRequest)["send"])  # type: ignore[attr-defined]
     assert after == before
+
+
+def test_a_client_below_which_nothing_can_be_watched_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    primp: Any = ModuleType("primp")
+    primp.Client = lambda **_: pytest.fail("the library's own client was made")
+    monkeypatch.setitem(sys.modules, "primp", primp)
+    unsimulated._compiled.cache_clear()
+
+    def search(state: State) -> State:
+        with contextlib.suppress(Exception):
+            primp.Client(timeout=3).get("https://example.org")
+        return {"answer": "none"}
+
+    try:
+        with pytest.raises(NotSimulated, match=r"primp: a client in Rust, .* has no virtual time"):
+            run(search, "A")
+    finally:
+        unsimulated._compiled.cache_clear()
 
 
 # ---- with services of the graph's own, a cap counts requests of every library, and refuses what it cannot see

@@ -45,6 +45,31 @@ def test_what_a_module_asks_as_it_is_imported_is_answered_by_simulated_services(
     assert len(imported.store.store) == len(imported.searched["results"]) == 2
 
 
+ASKS_ANOTHER = users_module(
+    """
+names = httpx.get("https://made-up.example/names").json()["names"]
+more = requests.get("https://made-up.example/names", timeout=5).json()["names"]
+""",
+    found="names + more",
+)
+
+
+@pytest.mark.full
+def test_a_users_endpoints_answer_what_a_module_asks_as_it_is_imported(tmp_path: Path) -> None:
+    file, rows = tmp_path / "asks_another_as_it_is_imported.py", tmp_path / "rows.toml"
+    file.write_text(ASKS_ANOTHER)
+    rows.write_text('[[endpoint]]\nhost = "made-up.example"\njson = { names = ["quoll"] }\n')
+    study = dl.compare(
+        dl.graph(f"{file}:graph", [{"question": "Who?"}]),
+        alternatives="A",
+        world=dl.World(endpoints=rows),
+        runs=1,
+        workers=1,
+    )
+    assert set(study.runs["outcome"].astype("str")) == {"answered"}
+    assert sys.modules[file.stem].names == ["quoll"]
+
+
 @pytest.mark.parametrize("ending", ["name = input('Your name: ')", "raise SystemExit(3)", "open('no-such-file')"])
 def test_a_graph_runs_though_its_module_fails_after_it_made_it_and_the_summary_says_so(
     ending: str, tmp_path: Path, request: pytest.FixtureRequest

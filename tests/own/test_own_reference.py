@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import sys
 import types
 from collections.abc import Callable
@@ -26,6 +27,7 @@ import docmind_lab as dl
 from docmind_lab.core.errors import ConfigurationError
 from docmind_lab.core.settings import Settings
 from docmind_lab.experiments.comparison import compare
+from docmind_lab.findings.study import Study
 from docmind_lab.systems.own import load_graph, own_graph
 from docmind_lab.systems.own.own_kind import graph_named, is_async_only
 from docmind_lab.systems.workload_by_name import workload_kind
@@ -232,6 +234,28 @@ def test_a_live_graph_is_compared_in_this_process_and_the_study_knows_what_it_wa
     assert set(study.runs["retries"]) == {"own"}
     assert "10 runs of 2 inputs" in repr(study)
     assert QUESTION not in json.dumps(study.manifest)
+
+
+# The command line looks for a graph in the folder that it runs in.
+GRAPHS = Path(__file__).parents[1] / "support"
+
+
+def on_the_command_line(*arguments: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-W", "ignore", "-m", "docmind_lab", "compare", *arguments]
+    return subprocess.run(program, cwd=GRAPHS, env=dict(os.environ), capture_output=True, text=True, check=False)
+
+
+@pytest.mark.full
+def test_worker_processes_find_a_graph_by_its_reference(tmp_path: Path) -> None:
+    inputs = tmp_path / "inputs.jsonl"
+    inputs.write_text(json.dumps({"question": QUESTION}), encoding="utf-8")
+    options = ["--graph", "graphs_mixed:make", "--inputs", str(inputs), "--runs", "5", "--alternatives", "A,C,E"]
+    alone = on_the_command_line(*options, "--workers", "1", "--out", str(tmp_path / "one"), "--json")
+    several = on_the_command_line(*options, "--workers", "2", "--out", str(tmp_path / "two"), "--json")
+    assert (alone.returncode, several.returncode) == (0, 0), alone.stderr + several.stderr
+    one, two = (Study.load(tmp_path / name) for name in ("one", "two"))
+    assert one.runs.equals(two.runs)
+    assert one.calls.equals(two.calls)
 
 
 EDITED = """

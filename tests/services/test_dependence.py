@@ -49,6 +49,12 @@ def test_the_correlation_of_two_calls_of_a_run_is_what_was_asked(correlation: fl
     assert np.corrcoef(scores.T)[0, 1] == pytest.approx(correlation, abs=3 / math.sqrt(RUNS))
 
 
+def test_the_two_parts_of_a_call_keep_their_rank_correlation() -> None:
+    drawn = [replace(HEAVY, correlation=0.6).draw_llm(DrawKey(seed, "planner", "1")) for seed in range(RUNS)]
+    rho = stats.spearmanr([d.first_token_s for d in drawn], [d.inter_token_s for d in drawn]).statistic
+    assert rho == pytest.approx(HEAVY.rank_correlation, abs=3 / math.sqrt(RUNS))
+
+
 def test_a_profile_without_options_is_written_and_drawn_as_before_there_were_any() -> None:
     assert not {"correlation", "slowdown"} & HEAVY.to_dict().keys()
     key = DrawKey(7, "planner", "1")

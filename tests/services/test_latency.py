@@ -79,6 +79,13 @@ def test_a_key_always_draws_the_same_latency(made):
         assert made.draw_retrieval(key) == again.draw_retrieval(replace(key))
 
 
+def test_first_token_inter_token_and_retrieval_are_separate_draws():
+    key = DrawKey(7, "planner", "1")
+    drawn = profile().draw_llm(key)
+
+    assert len({drawn.first_token_s, drawn.inter_token_s, profile().draw_retrieval(key)}) == 3
+
+
 @pytest.mark.parametrize("rho", [-1.0, -0.43, 0.0, 0.7, 1.0])
 def test_draws_have_the_profiles_rank_correlation(rho):
     # The standard error of rho over 4,000 pairs is at most 0.016; four of them.
@@ -100,6 +107,11 @@ def test_the_share_of_hanging_calls_is_the_hang_probability(probability, share):
 
     # 0.028 is four standard errors of a share of 0.25 in 4,000.
     assert sum(d.hangs for d in drawn) / len(drawn) == pytest.approx(share, abs=0.028 if 0 < share < 1 else 0)
+
+
+@pytest.mark.parametrize(("hangs", "seconds"), [(False, 3.5), (True, math.inf)])
+def test_service_time_is_first_token_plus_tokens_times_inter_token_and_of_a_hang_endless(hangs, seconds):
+    assert LlmLatency(0.5, 0.02, hangs=hangs).service_s(output_tokens=150) == pytest.approx(seconds)
 
 
 # Scaling
