@@ -67,10 +67,3 @@ def test_a_chat_model_that_is_told_nothing_tries_three_times(stub):
     with pytest.raises(openai.InternalServerError):
         chat(server.url).invoke("Why?")
     assert len(server.requests) == 3
-
-
-def test_retries_cannot_be_set_per_call(stub):
-    server = stub(at_once)
-    with pytest.raises(TypeError, match="max_retries"):
-        chat(server.url).invoke("Why?", max_retries=0)
-    assert server.requests == []
