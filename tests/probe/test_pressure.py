@@ -69,19 +69,19 @@ def test_the_habit_of_the_labs_own_service_is_what_it_was_told_to_have(
     assert f"under_pressure='{habit}'" in repr(measured)
 
 
-REPEATS = 10
+REPEATS = 20
 
 
 @pytest.mark.full
 @pytest.mark.wall
 @pytest.mark.parametrize("habit", ["ignores", "hurries:0.25", "panics:0.25"])
-def test_of_fresh_tasks_at_a_service_process_nine_of_ten_measurements_are_right(habit: str) -> None:
+def test_of_fresh_tasks_at_a_service_process_95_of_100_measurements_are_right(habit: str) -> None:
     with ServiceProcess(ServiceOptions(profile=QUICK, model_under_pressure=habit)) as services:
         url = services.addresses.openai_base_url
         results = [dl.pressure(url, handbook_tasks(seed=seed), seed=seed) for seed in range(500, 500 + REPEATS)]
     # What is unclear is not right either.
     right = [all(row.verdict != "unclear" for row in each.table) and each.habit == habit for each in results]
-    assert sum(right) >= 0.9 * REPEATS
+    assert sum(right) >= 0.95 * REPEATS
 
 
 @pytest.mark.wall

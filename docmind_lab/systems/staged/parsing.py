@@ -4,8 +4,12 @@
     # [ToolCall(name="create_entity", arguments={"name": "Oslo"}, repaired=False)]
 
 Strict JSON first; what is damaged is repaired (json_repair) only if its brackets close. A repair at the end of a text
-invents what is missing there: it has turned a city that was cut off after two letters into "Os". So of what is still
-open at the end only the calls in it that are whole are read.
+invents what is missing there: it has turned a city that was cut off after two letters into "Os". So a call whose end is
+not whole is dropped, and with it the last call of whatever encloses it.
+
+Where a bracket closes has to be known before a text is repaired. A quote ends a string only where something of JSON
+follows it, and begins one only where a value or a key may stand, so that quotes inside a text, apostrophes and missing
+commas do not turn the rest inside out.
 """
 
 from __future__ import annotations
@@ -24,7 +28,6 @@ from docmind_lab.services.scripted_model.conversation import parse_json
 
 _FENCE = re.compile(r"^[ \t]*```[\w+-]*[ \t]*$", re.MULTILINE)
 _BRACKET = re.compile(r"[{\[]")
-_BRACKETS = re.compile(r"[{}\[\]]")
 _WRAPPERS = ("tool_calls", "tool_call", "function", "calls")
 _CUT = "length"
 # Brackets that never close are looked into one after the other, each to the end of the text: noise must not cost
@@ -45,9 +48,10 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The calls parsed from a reply. invalid: how many there were besides that cannot be used."""
+    """The calls parsed from a reply. dropped_last: the last call was cut off and left out. invalid: unusable calls."""
 
     calls: tuple[ToolCall, ...] = ()
+    dropped_last: bool = False
     invalid: int = 0
 
 
@@ -57,15 +61,18 @@ def parse_tool_calls(text: str, finish_reason: str = "stop") -> list[ToolCall]:
 
 
 def parse_text(text: str, finish_reason: str = "stop") -> Parsed:
-    """Parse the calls in a model's text as `parse_tool_calls` does, and count what cannot be used."""
+    """Parse the calls in a model's text as `parse_tool_calls` does, and report what was left out."""
     reading = _Reading()
     whole = parse_json(text.strip())
     if whole is not None:
-        reading.take(parse_json(whole) if isinstance(whole, str) else whole)
+        value = parse_json(whole) if isinstance(whole, str) else whole
+        reading.take(value, 0)
     else:
         for segment in _FENCE.split(text):
             reading.read(segment)
-    return reading.result(is_cut=finish_reason == _CUT)
+    if finish_reason == _CUT and not reading.ends_open:
+        reading.drop_last()
+    return reading.result()
 
 
 def parse_message(message: AIMessage) -> Parsed:
@@ -77,35 +84,50 @@ def parse_message(message: AIMessage) -> Parsed:
     if not message.tool_calls and not message.invalid_tool_calls:
         return parse_text(message.text, _CUT if cut else "stop")
     reading = _Reading()
-    reading.calls = [ToolCall(call["name"], call["args"], id=call["id"] or "") for call in message.tool_calls]
+    reading.calls = [(0, ToolCall(call["name"], call["args"], id=call["id"] or "")) for call in message.tool_calls]
     for damaged in message.invalid_tool_calls:
         before = len(reading.calls)
-        reading.take({"name": damaged.get("name"), "arguments": damaged.get("args") or ""})
-        reading.calls[before:] = [replace(call, id=damaged.get("id") or "") for call in reading.calls[before:]]
-    return reading.result(is_cut=cut)
+        reading.take({"name": damaged.get("name"), "arguments": damaged.get("args") or ""}, 0)
+        reading.calls[before:] = [
+            (begin, replace(call, id=damaged.get("id") or "")) for begin, call in reading.calls[before:]
+        ]
+    if cut:
+        reading.drop_last()
+    return reading.result()
 
 
 class _Reading:
-    """The parser's state: the calls so far. ends_open: whether a bracket after the last of them never closes."""
+    """The parser's state: calls so far, each with the place where it begins in its segment."""
 
     def __init__(self) -> None:
-        self.calls: list[ToolCall] = []
-        self.ends_open = False
+        self.calls: list[tuple[int, ToolCall]] = []
+        self.dropped_last = self.ends_open = False
         self.invalid = 0
 
     def read(self, segment: str) -> None:
         """Read the calls in a text between two code fences."""
-        position = opened = 0
-        while (bracket := _BRACKET.search(segment, position)) is not None and opened < _MOST_OPEN:
+        before = len(self.calls)
+        opened: list[int] = []
+        position = 0
+        while (bracket := _BRACKET.search(segment, position)) is not None and len(opened) < _MOST_OPEN:
             begin = bracket.start()
             parsed_value = _value_at(segment, begin)
-            if parsed_value is None:
-                self.ends_open, position, opened = True, begin + 1, opened + 1
+            if parsed_value is not None:
+                value, end, repaired = parsed_value
+                self.take(value, begin, repaired)
+                position = end
             else:
-                value, position, repaired = parsed_value
-                self.take(value, repaired)
+                position = begin + 1
+                if looks_like_json(segment, begin):
+                    opened.append(begin)
+        if segment.strip():
+            self.ends_open = bool(opened)
+        # Where a call had begun after the last whole one, that one is the last, and it is not among the calls.
+        if opened and len(self.calls) > before and opened[-1] < self.calls[-1][0]:
+            self.drop_last()
+        self.dropped_last = self.dropped_last or bool(opened)
 
-    def take(self, value: Any, repaired: bool = False) -> None:
+    def take(self, value: Any, begin: int, repaired: bool = False) -> None:
         """Add the calls that a JSON value holds."""
         for entry in _entries(value):
             context = {"repaired": repaired}
@@ -114,13 +136,17 @@ class _Reading:
             except ValidationError:
                 self.invalid += any(alias in entry for alias in _ARGUMENTS.choices)
             else:
-                self.calls.append(ToolCall(call.name, call.arguments, context["repaired"]))
-                self.ends_open = False
+                self.calls.append((begin, ToolCall(call.name, call.arguments, context["repaired"])))
 
-    def result(self, *, is_cut: bool) -> Parsed:
-        """Return everything parsed. is_cut: the text ends in a call, the last one unless another is open there."""
-        calls = self.calls[:-1] if is_cut and not self.ends_open else self.calls
-        return Parsed(tuple(calls), self.invalid)
+    def result(self) -> Parsed:
+        """Return everything parsed so far."""
+        return Parsed(tuple(call for _, call in self.calls), self.dropped_last, self.invalid)
+
+    def drop_last(self) -> None:
+        """Drop the last call."""
+        self.dropped_last = True
+        if self.calls:
+            self.calls.pop()
 
 
 def _value_at(text: str, begin: int) -> tuple[Any, int, bool] | None:
@@ -132,7 +158,9 @@ def _value_at(text: str, begin: int) -> tuple[Any, int, bool] | None:
     else:
         return value, end, False
     closed = closing_of(text, begin)
-    return None if closed is None else (_repair(text[begin:closed]), closed, True)
+    if closed is None or not looks_like_json(text, begin):
+        return None
+    return _repair(text[begin:closed]), closed, True
 
 
 def _repair(text: str) -> Any:
@@ -182,11 +210,63 @@ class _Call(BaseModel):
         return _repair(text)
 
 
+_CLOSERS = {"{": "}", "[": "]"}
+_QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’"}
+_AFTER_STRING = frozenset(",:}]\"'“/#")
+_BEFORE_STRING = frozenset("{[,:}]")
+_PLAUSIBLE = re.compile(
+    r"\{\s*(?:[\"'“][^\"'”:{}]*(?:[\"'”]\s*(?::|$)|$)|[A-Za-z_]\w*\s*(?::|$)|//|$)|\[\s*(?:[{\[]|$)"
+)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def looks_like_json(text: str, begin: int) -> bool:
+    """Return whether the text at a bracket could be an object with keys, or an array of brackets."""
+    return _PLAUSIBLE.match(text, begin) is not None
+
+
 def closing_of(text: str, begin: int) -> int | None:
     """Return the position after the bracket that closes the one at `begin`; None if it never closes."""
-    depth = 0
-    for bracket in _BRACKETS.finditer(text, begin):
-        depth += 1 if bracket[0] in "{[" else -1
-        if depth == 0:
-            return bracket.end()
+    open_brackets: list[str] = []
+    position, before = begin, ""
+    while position < len(text):
+        character = text[position]
+        if character in _QUOTES and (before in _BEFORE_STRING or before == "quote"):
+            end = _end_of_string(text, position)
+            if end is None:
+                return None
+            position, before = end, "quote"
+            continue
+        if character == "/" and (comment := _COMMENT.match(text, position)) is not None:
+            position = comment.end()
+            continue
+        if character in _CLOSERS:
+            open_brackets.append(_CLOSERS[character])
+        elif character in "}]" and character in open_brackets:
+            # A closer that fits further out closes what is inside it too.
+            while open_brackets.pop() != character:
+                pass
+            if not open_brackets:
+                return position + 1
+        elif not open_brackets:
+            return None
+        if not character.isspace():
+            before = character
+        position += 1
+    return None
+
+
+def _end_of_string(text: str, begin: int) -> int | None:
+    """Return the position after the quote that ends the string at `begin`; None if there is none."""
+    closer, position = _QUOTES[text[begin]], begin + 1
+    while position < len(text):
+        character = text[position]
+        if character == "\\":
+            position += 2
+            continue
+        if character == closer:
+            rest = text[position + 1 : position + 200].lstrip()
+            if not rest or rest[0] in _AFTER_STRING:
+                return position + 1
+        position += 1
     return None

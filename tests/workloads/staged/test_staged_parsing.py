@@ -50,7 +50,8 @@ def test_repaired_calls_are_flagged_and_others_are_not():
     assert string == ToolCall("f", {"city": "Oslo"}, repaired=True)
 
 
-def test_an_invalid_call_is_counted() -> None:
+def test_a_last_call_that_is_left_out_is_told_of_and_an_invalid_one_is_counted():
+    assert parse_text('[{"name": "f", "arguments": {"city": "Os').dropped_last
     assert parse_text('[{"name": "f", "arguments": 3}, {"name": "f", "arguments": {}}]').invalid == 1
 
 
