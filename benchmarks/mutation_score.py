@@ -25,7 +25,10 @@ PARTS = {
         ["test_deadlines.py", "test_budgets.py", "test_errors.py", "test_settings.py", "enforcement", "alternatives"],
     ),
     "network": (["network"], ["network", "own", "enforcement"]),
-    "derive": (["experiments/measurement/derive.py"], ["test_derive.py", "test_measurement.py", "test_agreement.py"]),
+    "derive": (
+        ["experiments/measurement/derive.py", "experiments/measurement/from_events.py"],
+        ["test_derive.py", "test_measurement.py", "test_agreement.py"],
+    ),
     "choice": (["findings/choice.py"], ["findings", "test_summary.py", "snapshots"]),
     "enforcement": (["alternatives/enforcement"], ["enforcement"]),
 }

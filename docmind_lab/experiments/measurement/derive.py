@@ -13,12 +13,12 @@ from typing import Any
 
 from docmind_lab.alternatives.base import Alternative, options_json
 from docmind_lab.core.budgets import Budget
-from docmind_lab.core.lateness import HELD_WITHIN_S
-from docmind_lab.core.levels import ENDED_UNANSWERED, NAN, CallOutcome, RunOutcome
+from docmind_lab.core.levels import NAN, CallOutcome, RunOutcome
 from docmind_lab.core.server_behaviour import STOPS
 from docmind_lab.experiments.measurement.from_events import (
     coordination_overhead,
     coverage,
+    error_columns,
     mean_score,
     recall_at_deadline,
     tokens_after,
@@ -253,10 +253,6 @@ def _shared_columns(facts: RunFacts, started_at_s: float, ended_at_s: float) -> 
 # ---- a run from its calls and events
 
 
-# What LangGraph raises in a node that waits for a person.
-_ERROR_OF_INTERRUPT = "GraphInterrupt"
-
-
 def derive_run(
     facts: RunFacts,
     answer: Answer,
@@ -305,36 +301,9 @@ def derive_run(
         coordination_overhead_s=coordination_overhead(events, returned_at_s) if is_timed else NAN,
         mean_score=NAN if math.isnan(answer.answer_score) else mean_score(events, deadline_s),
         faulted_calls=float(sum(e.event == "fault_met" for e in events)) if measured_at_server else NAN,
-        **_error(answer, client, events),
+        **error_columns(answer.outcome, answer.error_type, client, events),
         **_spending(facts.budget, [call for call in started if call.kind == "llm"]),
     )
-
-
-def _error(answer: Answer, client: Iterable[CallRecord], events: Iterable[EventRecord]) -> dict[str, Any]:
-    """Return the columns of the error that ended a run: its type, its node, the attempt of a call that it came from."""
-    if answer.outcome not in ENDED_UNANSWERED:
-        return {}
-    failed = answer.outcome == "failed"
-    error_type = answer.error_type if failed else _ERROR_OF_INTERRUPT
-    ended = (event for event in events if event.event == "node_ended")
-    # The innermost node: an agent's node ends before the node that holds it.
-    raising = next((each for each in ended if error_type and each.detail.get("outcome") == error_type), None)
-    columns: dict[str, Any] = {"error_type": error_type} if failed else {}
-    if raising is None:
-        return columns
-    return columns | {
-        "error_node": str(raising.detail["node"]),
-        "error_attempt": _failed_attempt(raising, client) if failed else 0,
-    }
-
-
-def _failed_attempt(raised: EventRecord, client: Iterable[CallRecord]) -> int:
-    """Return the number of the attempt that failed as a node raised; 0 where the node's last call did not."""
-    ended = [call for call in client if call.role == raised.role and call.ended_at_s <= raised.at_s]
-    last = max(ended, key=lambda call: (call.ended_at_s, call.attempt), default=None)
-    if last is None or not last.error_type or raised.at_s - last.ended_at_s > HELD_WITHIN_S:
-        return 0
-    return last.attempt
 
 
 def _spending(budget: Budget, requests: Sequence[CallRecord]) -> dict[str, Any]:

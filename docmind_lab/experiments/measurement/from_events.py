@@ -1,12 +1,17 @@
-"""Columns of a run that follow from its events: tokens after the deadline, coverage, recall, scores, overhead."""
+"""Columns of a run that follow from its events: tokens after the deadline, coverage, recall, scores, errors."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from docmind_lab.core.levels import NAN
+from docmind_lab.core.lateness import HELD_WITHIN_S
+from docmind_lab.core.levels import ENDED_UNANSWERED, NAN, RunOutcome
 from docmind_lab.network.recorder import time_outside
-from docmind_lab.tables.records import EventRecord
+from docmind_lab.tables.records import CallRecord, EventRecord
+
+# What LangGraph raises in a node that waits for a person.
+_ERROR_OF_INTERRUPT = "GraphInterrupt"
 
 
 def tokens_after(events: Iterable[EventRecord], deadline_s: float) -> float:
@@ -56,3 +61,32 @@ def coordination_overhead(events: Iterable[EventRecord], returned_at_s: float) -
     """Return the seconds until the return without a call of an agent under way."""
     ended = [(event.detail["begun_at_s"], event.at_s) for event in events if event.event == "call_ended"]
     return time_outside(ended, returned_at_s)
+
+
+def error_columns(
+    outcome: RunOutcome, error_type: str, client: Iterable[CallRecord], events: Iterable[EventRecord]
+) -> dict[str, Any]:
+    """Return the columns of the error that ended a run: its type, its node, the attempt of a call that it came from."""
+    if outcome not in ENDED_UNANSWERED:
+        return {}
+    failed = outcome == "failed"
+    raised = error_type if failed else _ERROR_OF_INTERRUPT
+    ended = (event for event in events if event.event == "node_ended")
+    # The innermost node: an agent's node ends before the node that holds it.
+    raising = next((each for each in ended if raised and each.detail.get("outcome") == raised), None)
+    columns: dict[str, Any] = {"error_type": error_type} if failed else {}
+    if raising is None:
+        return columns
+    return columns | {
+        "error_node": str(raising.detail["node"]),
+        "error_attempt": _failed_attempt(raising, client) if failed else 0,
+    }
+
+
+def _failed_attempt(raised: EventRecord, client: Iterable[CallRecord]) -> int:
+    """Return the number of the attempt that failed as a node raised; 0 where the node's last call did not."""
+    ended = [call for call in client if call.role == raised.role and call.ended_at_s <= raised.at_s]
+    last = max(ended, key=lambda call: (call.ended_at_s, call.attempt), default=None)
+    if last is None or not last.error_type or raised.at_s - last.ended_at_s > HELD_WITHIN_S:
+        return 0
+    return last.attempt
