@@ -17,7 +17,8 @@ from docmind_lab.core.deadlines import Deadline
 from docmind_lab.core.errors import RunCut
 from docmind_lab.core.holds import Hold, hold_scope
 from docmind_lab.network.attempts import Attempt
-from docmind_lab.network.clients.http_client import _HeldFile, _is_in_memory
+from docmind_lab.network.clients.held_socket import _HeldFile
+from docmind_lab.network.clients.http_client import _is_in_memory
 from docmind_lab.network.clients.installing import LabAdapters
 from docmind_lab.network.clients.watching import Passage, add_finder
 from docmind_lab.network.taps import attach_taps
