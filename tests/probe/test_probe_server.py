@@ -131,8 +131,6 @@ def test_a_server_that_takes_calls_side_by_side_and_counts_nothing_cannot_be_tol
 @pytest.mark.full
 @pytest.mark.skipif(importlib.util.find_spec("xllamacpp") is None, reason="the extra live is not installed")
 def test_the_wait_of_another_request_tells_of_llama_cpp_what_its_counters_tell() -> None:
-    # Function-level: of the extra `live`.
-
     with TinyServer() as server:
         target = Target(server.base_url, first_model(Target(server.base_url, "")))
         counted = probe_server(target, repeats=1, seconds=2.0)
@@ -198,6 +196,10 @@ def test_a_server_that_looks_once_a_second_is_known_by_when_its_work_ends() -> N
     assert check_period_s([trial(0.3, 0.4), trial(1.45, 0.4), trial(2.2, 0.4)]) is None
     # One that stops at once is at no such instant but by chance.
     assert check_period_s([trial(1.0, 0.01), trial(2.0, 0.01), trial(3.0, 0.01)]) is None
+    # At one instant it may do something else, as begin to generate; another phase can show that it looks.
+    in_prompt = [trial(0.1, 0.41), trial(0.17, 0.33), trial(0.11, 0.4)]
+    assert check_period_s(in_prompt) is None
+    assert check_period_s(in_prompt, [trial(1.3, 0.21), trial(2.2, 0.31), trial(1.6, 0.4)]) == 0.5
 
 
 def probe_of(*trials: Trial) -> ServerProbe:

@@ -110,7 +110,7 @@ class ServerProbe(MakesFinding):
         """What all trials of a phase say together. They must agree, else nothing is known."""
         all_trials = [trial for trial in self.results if trial.phase == phase]
         trials = [trial for trial in all_trials if trial.how != "FIN, polled"]
-        conclusive = [trial for trial in trials if trial.work_ends != "unknown"]
+        conclusive = self._conclusive(phase)
         ends = {trial.work_ends for trial in conclusive}
         if len(ends) != 1:
             return PhaseBehaviour(work_ends="unknown", trials=len(trials), note=_why_unknown(trials, conclusive))
@@ -124,7 +124,7 @@ class ServerProbe(MakesFinding):
             low_s=round(min(trial.low_s for trial in conclusive), 4),
             high_s=round(max(trial.high_s for trial in conclusive), 4),
             late_tokens=round(statistics.median(tokens), 1) if tokens else None,
-            checks_every_s=check_period_s(conclusive),
+            checks_every_s=check_period_s(conclusive, *(self._conclusive(each) for each in PHASES if each != phase)),
             trials=len(conclusive),
             note="; ".join(
                 f"while its counters are polled: {trial.work_ends} ({trial.low_s:.2f} to {trial.high_s:.2f} s)"
@@ -133,6 +133,14 @@ class ServerProbe(MakesFinding):
             ),
             evidence=conclusive[0].evidence,  # type: ignore[arg-type]  # one of the three that trials have
         )
+
+    def _conclusive(self, phase: Phase) -> list[Trial]:
+        """Return the trials of a phase that say when the work ended."""
+        return [
+            trial
+            for trial in self.results
+            if trial.phase == phase and trial.how != "FIN, polled" and trial.work_ends != "unknown"
+        ]
 
     def finding(self) -> Finding:
         """Return a row for each phase, why some are not known, and what tells all of it."""
@@ -186,19 +194,30 @@ def _why_unknown(trials: Sequence[Trial], conclusive: Sequence[Trial]) -> str:
     return next((trial.note for trial in trials if trial.note), "not tried")
 
 
-def check_period_s(trials: Sequence[Trial]) -> float | None:
-    """How often the server looks for a client that has left; None where its work does not end at such instants."""
+def check_period_s(trials: Sequence[Trial], *of_other_phases: Sequence[Trial]) -> float | None:
+    """How often the server looks for a client that has left; None where its work does not end at such instants.
+
+    One instant alone is none of a period: at the end of the prompt, a server may end all calls that were left in it.
+    """
+    period_s, instants = _looks(trials)
+    for period_there_s, instants_there in map(_looks, of_other_phases):
+        instants |= instants_there if period_there_s == period_s else set()
+    return period_s if len(instants) > 1 else None
+
+
+def _looks(trials: Sequence[Trial]) -> tuple[float | None, set[int]]:
+    """Return a period at whose instants the work of a phase ended, and which of them; None where there is none."""
     ended = [trial for trial in trials if trial.work_ends == "at_once"]
     if len(ended) < len(trials) or len(ended) < 3 or trials[0].phase == "queue":
-        return None
+        return None, set()
     for period_s in _CHECK_PERIODS_S:
         ends = [(trial.left_after_s + (trial.low_s + trial.high_s) / 2) / period_s for trial in ended]
         # A server that stops at once would be at such an instant by chance only; it is no later than the client left.
         is_late = statistics.median((trial.low_s + trial.high_s) / 2 for trial in ended) > _CHECK_TOLERANCE_S
-        on_time = sum(abs(end - round(end)) * period_s <= _CHECK_TOLERANCE_S for end in ends)
-        if is_late and on_time >= _CHECKED_SHARE * len(ends):
-            return period_s
-    return None
+        on_time = [round(end) for end in ends if abs(end - round(end)) * period_s <= _CHECK_TOLERANCE_S]
+        if is_late and len(on_time) >= _CHECKED_SHARE * len(ends):
+            return period_s, set(on_time)
+    return None, set()
 
 
 def work_ends_of(phase: Phase, low_s: float, high_s: float, remaining_s: float, next_write_s: float) -> WorkEnds:
