@@ -276,12 +276,12 @@ def _differences(arms: Mapping[str, _Arm], runs: pd.DataFrame) -> _Differences:
             flippable[key][np.searchsorted(seeds, shared)] = both[0] - both[1]
     margins = [_BY_NAME[name].margin for _, _, name in values]
     p_values, level = sign_flip_tests(list(flippable.values()), margins, 1.0 - _CONFIDENCE)
+    largest = {each.name: _largest_cost(each, runs) for each in CRITERIA}
     result = {}
     for ((first, second, name), known), p_value in zip(values.items(), p_values, strict=True):
         criterion = _BY_NAME[name]
         by = criterion.better * (known[0] - known[1])
-        largest = _largest_cost(criterion, runs)
-        one_way = _Difference(criterion, by, float(np.ptp(known)), float(p_value), level, largest)
+        one_way = _Difference(criterion, by, float(np.ptp(known)), float(p_value), level, largest[name])
         result[first, second, name] = one_way
         result[second, first, name] = dataclasses.replace(one_way, values=-by)
     return result

@@ -44,8 +44,8 @@ def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
     An arm is called as its alternative is ("A  cooperative"); who retries and the mode of the nodes are said only
     where one alternative of the study has several of them.
     """
-    plain = runs.astype(dict.fromkeys(("alternative", "alternative_options", *_APART), "str"))
-    keys = plain[["alternative", "alternative_options", *_APART]].drop_duplicates()
+    plain = runs[["alternative", "alternative_options", *_APART]].astype("str")
+    keys = plain.drop_duplicates()
     names: dict[tuple[str, ...], str] = {}
     for (alternative, options), group in keys.groupby(["alternative", "alternative_options"], sort=False):
         several = [column for column in _APART if group[column].nunique() > 1]
@@ -53,7 +53,7 @@ def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
             phrases = [f"{column.replace('_', ' ')} {row[column]}" for column in several]
             names[tuple(row.values())] = ", ".join([label_of(str(alternative), str(options)), *phrases])
     ordered = sorted(names, key=lambda key: (*order_of(key[0], key[1]), *key[2:]))
-    arms = [names[key] for key in plain[list(keys.columns)].itertuples(index=False, name=None)]
+    arms = [names[key] for key in plain.itertuples(index=False, name=None)]
     labels = list(dict.fromkeys(names[key] for key in ordered))
     return runs.assign(arm=pd.Categorical(arms, categories=labels, ordered=True))
 
