@@ -17,6 +17,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -72,7 +73,7 @@ class ToleranceSample:
         left = left if left > 1e-6 else 0.0
         return cls(values[is_whole], weights[is_whole], unit[is_whole], len(np.unique(unit)), left)
 
-    @property
+    @functools.cached_property
     def calls(self) -> float:
         """How many calls these stand for: all of them, the cut ones included."""
         return float(self.weights.sum()) + self.left
@@ -185,6 +186,7 @@ def most_given_up(calls: float, share: float) -> float:
     return low
 
 
+@functools.cache
 def calls_needed(kinds: int, share: float) -> int:
     """Return the fewest independent calls for limits of so many kinds; 1 kind at 0.01 → 500, 3 → 900."""
     beyond = 0
@@ -195,5 +197,4 @@ def calls_needed(kinds: int, share: float) -> int:
 
 def _surely(calls: int, given_up: float, share: float) -> float:
     """Return how likely at most this share of as many fresh calls is beyond the longest that were given up."""
-    beyond = stats.betabinom(calls, given_up, calls - given_up + 1.0)
-    return float(beyond.cdf(math.floor(share * calls + 1e-9)))
+    return float(stats.betabinom.cdf(math.floor(share * calls + 1e-9), calls, given_up, calls - given_up + 1.0))
