@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from docmind_lab.tables.traces.trace_tables import Span
 from docmind_lab.tables.traces.traced_studies import _RunOfStudy
 
 NAN = float("nan")
@@ -18,9 +19,10 @@ def node(path: str, role: str, begun_at_s: float, ended_at_s: float) -> list[dic
     ]
 
 
-def call(call_id: str, role: str, started_at_s: float, ended_at_s: float) -> dict[str, Any]:
+def call(call_id: str, role: str, started_at_s: float, ended_at_s: float, **changes: Any) -> dict[str, Any]:
     return {
         "call_id": call_id,
+        "parent_call_id": "",
         "attempt": 1,
         "role": role,
         "kind": "llm",
@@ -32,13 +34,29 @@ def call(call_id: str, role: str, started_at_s: float, ended_at_s: float) -> dic
         "ended_at_s": ended_at_s,
         "input_tokens": NAN,
         "output_tokens": NAN,
+        "queue_wait_s": 0.0,
+        **changes,
     }
 
 
-def parents(calls: list[dict[str, Any]], *nodes: list[dict[str, Any]]) -> list[str]:
+def spans(calls: list[dict[str, Any]], *nodes: list[dict[str, Any]], busy_s: float = NAN) -> list[Span]:
     events = sorted((event for each in nodes for event in each), key=lambda event: event["at_s"])
-    run = {"run_id": "r", "horizon_s": 60.0}
-    return [span.parent_id for span in _RunOfStudy(run, calls, events, adapts=False).spans() if span.kind == "llm"]
+    run = {"run_id": "r", "horizon_s": 60.0, "busy_after_deadline_s": busy_s}
+    return _RunOfStudy(run, calls, events, adapts=False).spans()
+
+
+def parents(calls: list[dict[str, Any]], *nodes: list[dict[str, Any]]) -> list[str]:
+    return [span.parent_id for span in spans(calls, *nodes) if span.kind == "llm"]
+
+
+def test_a_tool_is_no_call_of_a_server_beside_the_request_that_it_makes() -> None:
+    tool, alone = (call(name, "desk", 0, 5, kind="tool") for name in ("t", "alone"))
+    request = call("t/1", "desk", 1, 3, kind="tool", parent_call_id="t")
+    kinds = {span.span_id: span.kind for span in spans([tool, alone, request])}
+    # Without a server's log, a tool without a request of its own may be one that was not seen.
+    assert kinds == {"t#1": "agent", "alone#1": "tool", "t/1#1": "tool"}
+    logged = spans([tool, alone, request, {**request, "seen_from": "server"}], busy_s=0.0)
+    assert {span.span_id: span.kind for span in logged} == {"t#1": "agent", "alone#1": "agent", "t/1#1": "tool"}
 
 
 def test_a_call_belongs_to_the_node_of_its_role_that_was_at_work_all_the_while() -> None:
