@@ -207,7 +207,6 @@ def langfuse_download() -> str:
 def recorded(alternative: str, outcome: str, returned_at_s: float) -> str:
     call = recorded_call("llm/planner/1", 0.5, 2.0, first_byte_at_s=None, queue_wait_s=None, output_tokens=7)
     changes = {"seed": 3, "question_id": "q1", "decision_timeout_s": 5.0, "horizon_s": 50.0}
-    # A tool that made the call has no response of its own.
     tool = recorded_call("tool/planner/1", 0.25, 2.25, status=None)
     run = recorded_run(tool, call, alternative=alternative, outcome=outcome, returned_at_s=returned_at_s, **changes)
     return f"{run.to_json()}\n"

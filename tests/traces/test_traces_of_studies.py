@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from typing import Any
 
+import sample_calls
+
+from docmind_lab.core.levels import NAN
 from docmind_lab.tables.traces.trace_tables import Span
 from docmind_lab.tables.traces.traced_studies import _RunOfStudy
-
-NAN = float("nan")
 
 
 def node(path: str, role: str, begun_at_s: float, ended_at_s: float) -> list[dict[str, Any]]:
@@ -20,23 +22,7 @@ def node(path: str, role: str, begun_at_s: float, ended_at_s: float) -> list[dic
 
 
 def call(call_id: str, role: str, started_at_s: float, ended_at_s: float, **changes: Any) -> dict[str, Any]:
-    return {
-        "call_id": call_id,
-        "parent_call_id": "",
-        "attempt": 1,
-        "role": role,
-        "kind": "llm",
-        "seen_from": "client",
-        "outcome": "ok",
-        "started_at_s": started_at_s,
-        "first_byte_at_s": NAN,
-        "first_token_at_s": NAN,
-        "ended_at_s": ended_at_s,
-        "input_tokens": NAN,
-        "output_tokens": NAN,
-        "queue_wait_s": 0.0,
-        **changes,
-    }
+    return dataclasses.asdict(sample_calls.call("r", role, started_at_s, ended_at_s, call_id=call_id, **changes))
 
 
 def spans(calls: list[dict[str, Any]], *nodes: list[dict[str, Any]], busy_s: float = NAN) -> list[Span]:
@@ -59,12 +45,9 @@ def test_a_tool_is_no_call_of_a_server_beside_the_request_that_it_makes() -> Non
     assert {span.span_id: span.kind for span in logged} == {"t#1": "agent", "alone#1": "agent", "t/1#1": "tool"}
 
 
-def test_a_call_belongs_to_the_node_of_its_role_that_was_at_work_all_the_while() -> None:
+def test_a_call_belongs_to_the_node_of_its_role_at_work_all_the_while_or_to_one_that_began_and_ended_with_it() -> None:
     nodes = node("planner", "planner", 0, 6), node("writer", "writer", 1, 6)
     assert parents([call("c", "planner", 2, 5)], *nodes) == ["node/planner/1"]
-
-
-def test_a_call_of_another_role_belongs_to_the_node_that_began_and_ended_with_it() -> None:
     nodes = node("search", "search", 2, 5), node("writer/draft", "writer", 1, 9)
     assert parents([call("c", "router", 2, 5)], *nodes) == ["node/search/1"]
 
