@@ -129,7 +129,7 @@ RUNS: Mapping[str, list[RunRecord]] = {
         sample_run("cooperative", n, fault=fault, run_id=f"{fault}-{n}") for fault in ("none", "hang") for n in range(3)
     ],
     "a graph of one's own, and no run reached the deadline": of_own_graph(BOTH),
-    "a graph of one's own under a fault": of_own_graph(BOTH, fault="hang", faulted_calls=1),
+    "a graph of one's own under a fault": of_own_graph(BOTH, fault="hang", faulted_calls=1, work_overrun_s=1.5),
     "a graph of one's own that was cut": of_own_graph(
         [sample_run(level, n, **(CUT if n == 3 else {})) for level in ("cooperative", "hybrid") for n in range(12)]
     ),
@@ -173,7 +173,6 @@ def test_in_python_no_option_of_the_command_line_is_named() -> None:
 @pytest.mark.parametrize(
     ("options", "keywords"),
     [
-        ("Add --runs 24 or more.", "Add runs=24 or more."),
         ("--fault hang and --fault http_500@1 show it.", "fault='hang' and fault='http_500@1' show it."),
         ("Answer with --resume (resume=[...]).", "Answer with resume=[...]."),
         ("Its line: docmind-lab doctor --graph my_app:graph.", "Its line: docmind-lab doctor --graph my_app:graph."),

@@ -261,7 +261,13 @@ _NOT_IN_STORE: Final = (
 
 
 def caveats(manifest: Mapping[str, Any]) -> Iterator[str]:
-    """Yield caveats: of what a user's graph did not do, unrecorded calls of a replay, a cap that ended runs."""
+    """Yield caveats: cells that failed, what a user's graph did not do, calls of a replay, a cap that ended runs."""
+    if failed := manifest.get("failed_cells"):
+        yield (
+            f"Not complete: {count_of(len(failed), 'cell')} of runs failed twice and "
+            f"{'is' if len(failed) == 1 else 'are'} left out ({failed[0]['cell']}: {failed[0]['reason']}). The same "
+            "call tries again."
+        )
     if manifest.get("no_model_calls"):
         yield (
             "No run called a model, so these are times of the graph's own code. If one should have, look for a caught "

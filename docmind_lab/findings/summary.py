@@ -66,7 +66,9 @@ class Summary(MakesFinding):
     @functools.cached_property
     def sentences(self) -> tuple[str, ...]:
         """A sentence for each arm: what happened to the callers, what work went on, what the arm requires."""
-        return self._condition_advice[0] if self.apart else tuple(map(_sentence, self._rows))
+        if self.apart:
+            return self._condition_advice[0]
+        return tuple(_sentence(row, chosen_by(self.runs, self.manifest)) for row in self._rows)
 
     @functools.cached_property
     def advice(self) -> tuple[str, ...]:
@@ -280,9 +282,9 @@ def _one_label(labels: list[str]) -> str:
     return ", ".join(part[0] if len(part) == 2 and "(" not in part[1] else one_line("  ".join(part)) for part in parts)
 
 
-def _sentence(row: Mapping[str, Any]) -> str:
+def _sentence(row: Mapping[str, Any], by: Chooses) -> str:
     """Return the sentence of an arm: its callers, the work that went on, and what the alternative requires."""
-    parts = [_callers(row), *_afterwards(row)]
+    parts = [_callers(row), *_afterwards(row, by)]
     entry = CATALOGUE.get(row["alternative"])
     if entry is not None and entry.price:
         parts.append(f"the price: {entry.price}")
@@ -307,7 +309,7 @@ def _callers(row: Mapping[str, Any]) -> str:
     return f"{text}; {late_callers} waited too long, at worst {least}{duration(row['caller_overrun_worst_s'])}"
 
 
-def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
+def _afterwards(row: Mapping[str, Any], by: Chooses) -> Iterator[str]:
     """Return what went on after the deadline, by each measure of it."""
     late, busy, runs = row["calls_after_deadline"], row["busy_after_deadline_s"], row["runs"]
     least = "at least " if row["work_censored"] else ""
@@ -325,7 +327,7 @@ def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
     if row["threads_left"]:
         result.append(f"{count_of(row['threads_left'], 'run')} left a thread at work")
     if result:
-        yield f"{', '.join(result)}: {_why_it_went_on(row)}"
+        yield f"{', '.join(result)}: {_why_it_went_on(row, by)}"
     elif math.isnan(busy):
         yield "no work of the graph was seen after the deadline"
     else:
@@ -334,13 +336,15 @@ def _afterwards(row: Mapping[str, Any]) -> Iterator[str]:
         yield "what the servers did after the deadline cannot be known without their log"
 
 
-def _why_it_went_on(row: Mapping[str, Any]) -> str:
+def _why_it_went_on(row: Mapping[str, Any], by: Chooses) -> str:
     entry = CATALOGUE.get(row["alternative"])
     if entry is not None and entry.why_work_goes_on:
         return entry.why_work_goes_on
     if row["work_overrun_worst_s"] <= HELD_WITHIN_S:
         return "on the way as the deadline fell, and over within moments"
-    return "docmind-lab doctor --graph tells which node, docmind-lab show which call"
+    # Doctor looks into graphs.
+    where = "doctor --graph tells which node, docmind-lab show" if by == "enforce" else "show tells"
+    return f"docmind-lab {where} which call"
 
 
 # Studies of before a manifest said what its systems are called.

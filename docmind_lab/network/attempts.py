@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+import string
 from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
+from urllib.parse import quote
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
@@ -22,6 +24,7 @@ CallKind = Literal["llm", "retrieval", "tool", "peer"]
 AttemptOutcome = Literal["open", "ok", "timeout", "cancelled", "error", "refused"]
 
 HEADER_PREFIX = "x-docmind-"
+_OF_A_HEADER = string.punctuation.replace("%", "")
 
 
 class AttemptObserver(Protocol):
@@ -57,7 +60,10 @@ class LogicalCall:
     attempts: int = 0
 
     def headers(self, attempt_number: int) -> dict[str, str]:
-        """Return the headers by which a simulated service identifies the call and joins its log to the client's."""
+        """Return the headers by which a simulated service identifies the call and joins its log to the client's.
+
+        A node may have any name, and a header only some characters: the others are quoted, as in an address.
+        """
         values = {
             "run-id": self.run_id,
             "call-id": self.call_id,
@@ -66,7 +72,7 @@ class LogicalCall:
             "step": self.step,
             "seed": str(self.seed),
         }
-        return {HEADER_PREFIX + name: value for name, value in values.items()}
+        return {HEADER_PREFIX + name: quote(value, safe=_OF_A_HEADER) for name, value in values.items()}
 
 
 @dataclass

@@ -140,6 +140,7 @@ def test_a_cell_that_is_lost_is_named_and_the_same_call_tries_it_again(tmp_path:
     assert (tries["00-001"], sum(tries.values())) == (2, CELLS + 1)
     assert len(part.runs) == RUNS - 2
     assert Study.load(tmp_path).manifest["failed_cells"] == part.manifest["failed_cells"]
+    assert "1 cell of runs failed twice and is left out (00-001: ZeroDivisionError: a defect)" in str(part.report())
     again = Scripted()
     assert_same_tables(swept(again, tmp_path), swept(Scripted()))
     assert again.asked == ["00-001"]

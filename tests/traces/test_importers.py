@@ -207,7 +207,8 @@ def langfuse_download() -> str:
 def recorded(alternative: str, outcome: str, returned_at_s: float) -> str:
     call = recorded_call("llm/planner/1", 0.5, 2.0, first_byte_at_s=None, queue_wait_s=None, output_tokens=7)
     changes = {"seed": 3, "question_id": "q1", "decision_timeout_s": 5.0, "horizon_s": 50.0}
-    run = recorded_run(call, alternative=alternative, outcome=outcome, returned_at_s=returned_at_s, **changes)
+    tool = recorded_call("tool/planner/1", 0.25, 2.25, status=None)
+    run = recorded_run(tool, call, alternative=alternative, outcome=outcome, returned_at_s=returned_at_s, **changes)
     return f"{run.to_json()}\n"
 
 
@@ -218,10 +219,11 @@ def test_a_recording_has_the_runs_of_its_control(tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(json.dumps({"recording_format": FORMAT, "study_id": "s"}))
     traces = import_traces(tmp_path)
     assert traces.spans[["kind", "role", "outcome", "started_at_s", "ended_at_s"]].to_numpy().tolist() == [
-        ["llm", "planner", "ok", 0.5, 2]
+        ["agent", "planner", "ok", 0.25, 2.25],
+        ["llm", "planner", "ok", 0.5, 2],
     ]
     assert list(traces.runs["ended_at_s"]) == [2.5]
-    assert traces.notes == ("1 of 2 calls were used; left out: 1 run with a deadline.",)
+    assert traces.notes == ("2 of 4 calls were used; left out: 1 run with a deadline.",)
     (tmp_path / "runs.jsonl").write_text(other)
     assert list(import_traces(tmp_path).runs["outcome"]) == ["cut"]
 

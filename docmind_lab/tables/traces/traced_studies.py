@@ -73,6 +73,8 @@ class _RunOfStudy:
         self._horizon_s = float(run["horizon_s"])
         self._client = [call for call in calls if call["seen_from"] == "client" and call["outcome"] != "refused"]
         self._server = {(call["call_id"], call["attempt"]): call for call in calls if call["seen_from"] == "server"}
+        self._has_log = not math.isnan(run["busy_after_deadline_s"])
+        self._outer = {call["parent_call_id"] for call in self._client}
         self._nodes = _nodes(events)
 
     def run(self) -> TracedRun:
@@ -146,7 +148,7 @@ class _RunOfStudy:
             span_id=_span_id(call["call_id"], call["attempt"]),
             parent_id=parent_id,
             role=str(call["role"]),
-            kind=str(call["kind"]),
+            kind=str(call["kind"]) if server is not None or self._asks_a_server(call) else "agent",
             started_at_s=float(call["started_at_s"]),
             ended_at_s=ended_at_s,
             first_byte_at_s=float(call["first_byte_at_s"]),
@@ -159,6 +161,11 @@ class _RunOfStudy:
             server_ended_at_s=NAN if server is None else float(server["ended_at_s"]),
             queue_wait_s=0.0 if server is None else float(server["queue_wait_s"]),
         )
+
+    def _asks_a_server(self, call: Mapping[str, Any]) -> bool:
+        """Whether a call without a row of a server may be a request: a tool that makes some, or none, is not."""
+        never_served = self._has_log and (call["kind"] == "tool" or call["outcome"] == "ok")
+        return not never_served and call["call_id"] not in self._outer
 
     def _homes(self) -> dict[str, str]:
         """Return logical call → the innermost node that it was made in. Tables do not say it.

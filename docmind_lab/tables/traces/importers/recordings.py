@@ -137,7 +137,8 @@ class RecordedRun:
                 span_id=f"{call.call_id}#{call.attempt}",
                 parent_id="",
                 role=call.role,
-                kind=call.kind,
+                # What ended well without a response passed no network: the tool around a request, or one without.
+                kind="agent" if call.end == "ok" and call.status is None else call.kind,
                 started_at_s=call.started_at_s,
                 ended_at_s=call.ended_at_s,
                 first_byte_at_s=_or_nan(call.first_byte_at_s),
