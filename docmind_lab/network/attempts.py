@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple, Protocol
+from urllib.parse import quote
 
 from docmind_lab.core.clock import WALL, Clock
 from docmind_lab.core.deadlines import Deadline
@@ -57,7 +58,10 @@ class LogicalCall:
     attempts: int = 0
 
     def headers(self, attempt_number: int) -> dict[str, str]:
-        """Return the headers by which a simulated service identifies the call and joins its log to the client's."""
+        """Return the headers by which a simulated service identifies the call and joins its log to the client's.
+
+        Headers are ASCII, and names of nodes need not be: `ServiceRequest.tag` reads them.
+        """
         values = {
             "run-id": self.run_id,
             "call-id": self.call_id,
@@ -66,7 +70,7 @@ class LogicalCall:
             "step": self.step,
             "seed": str(self.seed),
         }
-        return {HEADER_PREFIX + name: value for name, value in values.items()}
+        return {HEADER_PREFIX + name: quote(value) for name, value in values.items()}
 
 
 @dataclass

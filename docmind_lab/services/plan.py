@@ -16,6 +16,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, Literal, Protocol
+from urllib.parse import unquote
 
 from docmind_lab.core.randomness import DrawKey
 from docmind_lab.core.server_behaviour import Phase
@@ -158,7 +159,7 @@ class ServiceRequest:
 
     def tag(self, name: str) -> str:
         """Return a tag that the client set on its call, from the lab's request headers; empty if not set."""
-        return self.headers.get(HEADER_PREFIX + name, "")
+        return unquote(self.headers.get(HEADER_PREFIX + name, ""))
 
     def number(self, name: str, default: int) -> int:
         """Return a tag as a whole number; `default` if it is missing or not a whole number."""
