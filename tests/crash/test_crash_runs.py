@@ -117,9 +117,9 @@ def test_with_a_limit_each_kind_is_tried_before_any_is_tried_twice_and_what_was_
     chosen = in_turn(points, 3)
     assert {kind for point in chosen for kind in point.kinds} == {"chunk", "tool begins", "wait ends"}
     assert in_turn(points, None) == points
-    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A,D,kill", runs=12)
-    assert report.trials == 12
-    assert (report.judged["conversation"], report.judged["resume"]) == (0, 12)
+    report = crash_test(dl.graph(steps("a", "b"), GIVEN), alternatives="A,D,kill", runs=2)
+    assert report.trials == 2, "at the most, though there are three alternatives"
+    assert (report.judged["conversation"], report.judged["resume"]) == (0, 2)
     assert all("skipped for the limit of runs" in each.skipped for each in report.coverage)
 
 
@@ -306,15 +306,23 @@ def test_a_graph_that_fails_without_a_deadline_is_refused() -> None:
         crash_test(dl.graph(graph_of(fail, schema=State), GIVEN))
 
 
-def test_the_command_prints_findings_and_ends_with_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_findings_in_80_columns_and_ends_with_1(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("docmind_lab.views.cli.console._WIDTH", 80)
     inputs, tests = tmp_path / "inputs.jsonl", tmp_path / "test_found.py"
     inputs.write_text('{"order": "17"}\n')
     words = ["crash-test", "--inputs", str(inputs), "--endpoints", "crash_services.toml", "--alternatives", "A"]
-    words += ["--runs", "20", "--workers", "1"]
+    words += ["--runs", "9", "--workers", "1"]
     code, shown, _ = said(capsys, *words, "--graph", f"{CHARGE}.broken", "--tests", tests)
     assert code == 1
     assert "POST pay.example.com/charges is done twice" in shown
     assert "cut_at(" in shown
+    # The code is to be pasted, so its lines stay whole.
+    test = shown[shown.index("import pytest") : shown.index("\nbegins ")]
+    assert max(map(len, shown.replace(test, "").splitlines())) <= 80
+    compile(test, "pasted", "exec")
     assert "def test_effects" in tests.read_text()
     code, shown, _ = said(capsys, *words, "--graph", f"{CHARGE}.mended", "--json")
     assert (code, json.loads(shown)["holds"]) == (0, True)
@@ -348,7 +356,7 @@ def test_the_command_gives_a_graph_its_context_configuration_and_answer(
     assert report["judged"]["resume"] == 6
 
 
-# ---- effects of endpoints, and how wide lines are
+# ---- effects of endpoints
 
 
 def services_in(folder: Path, row: str) -> Path:
@@ -361,42 +369,16 @@ def services_in(folder: Path, row: str) -> Path:
 @pytest.mark.parametrize(("row", "effects"), [("", True), ("effect = false\n", False)])
 def test_the_key_of_an_endpoint_says_whether_it_changes_something(row: str, effects: bool, tmp_path: Path) -> None:
     services = services_in(tmp_path, f'host = "pay.example.com"\npath = "/charges"\nmethod = "POST"\n{row}')
-    report = crash_test(
-        dl.graph("planted.py:double_charge.broken", [{"order": "17"}]),
-        world=dl.World(endpoints=services),
-        runs=6,
-        workers=1,
-    )
+    system, world = dl.graph(f"{CHARGE}.broken", [{"order": "17"}]), dl.World(endpoints=services)
+    report = crash_test(system, world=world, runs=6, workers=1)
     assert any("No side effect was seen" in note for note in report.notes) is not effects
 
 
 def test_a_get_that_is_declared_to_change_something_is_an_effect(tmp_path: Path) -> None:
     services = services_in(tmp_path, 'host = "slow.example.com"\npath = "/report"\neffect = true\nlatency = 1.0\n')
-    report = crash_test(
-        dl.graph("planted.py:file_left.mended", [{"about": "x"}]),
-        world=dl.World(endpoints=services),
-        alternatives="E,kill",
-        runs=20,
-        workers=1,
-    )
+    system, world = dl.graph("planted.py:file_left.mended", [{"about": "x"}]), dl.World(endpoints=services)
+    report = crash_test(system, world=world, alternatives="E,kill", runs=20, workers=1)
     assert "GET slow.example.com/report is done twice" in {finding.what for finding in report.findings}
-
-
-def test_lines_end_at_80_columns_in_a_terminal_of_80(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr("docmind_lab.views.cli.console._WIDTH", 80)
-    inputs = tmp_path / "inputs.jsonl"
-    inputs.write_text('{"order": "17"}\n')
-    words = ["crash-test", "--graph", f"{CHARGE}.broken", "--inputs", inputs, "--endpoints", "crash_services.toml"]
-    code, shown, _ = said(capsys, *words, "--alternatives", "A", "--runs", "9", "--workers", "1")
-    assert code == 1
-    test = shown[shown.index("import pytest") : shown.index("\nbegins ")]
-    others = shown.replace(test, "").splitlines()
-    assert max(map(len, others)) <= 80
-    # The code is to be pasted, so its lines stay whole.
-    compile(test, "pasted", "exec")
 
 
 @pytest.mark.full

@@ -119,10 +119,8 @@ def test_a_store_that_waits_in_real_time_is_refused_with_the_remedy() -> None:
 
 @pytest.mark.usefixtures("postgres_server")
 def test_a_thread_on_a_server_survives_cuts_and_kills() -> None:
-    checkpointer = f"{ROOT}/examples/crash/savers.py:postgres"
-    report = assert_survives_cuts(
-        dl.graph(two_steps(), GIVEN), alternatives="A,D,kill", checkpointer=checkpointer, runs=18
-    )
+    system, checkpointer = dl.graph(two_steps(), GIVEN), f"{ROOT}/examples/crash/savers.py:postgres"
+    report = assert_survives_cuts(system, alternatives="A,D,kill", checkpointer=checkpointer, runs=18)
     assert report.judged["resume"] == report.trials
     psycopg = pytest.importorskip("psycopg")
     with psycopg.connect() as connection:

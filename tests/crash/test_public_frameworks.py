@@ -223,16 +223,9 @@ def test_a_deep_agent_is_told_that_a_finished_tool_did_not_complete() -> None:
 # ---- the page and its rows
 
 
-def script() -> Any:
-    return load_script(ROOT / "data" / "derive_crash_findings.py")
-
-
-def test_the_table_says_what_the_rows_say() -> None:
-    assert script().table() in (ROOT / "docs/findings/README.md").read_text(encoding="utf-8")
-
-
-def test_every_run_of_the_rows_is_of_a_graph_that_is_there() -> None:
-    made = script()
+def test_the_table_says_what_the_rows_say_and_every_run_of_them_is_of_a_graph_that_is_there() -> None:
+    made = load_script(ROOT / "data" / "derive_crash_findings.py")
+    assert made.table() in (ROOT / "docs/findings/README.md").read_text(encoding="utf-8")
     runs, found = made.read("runs.csv"), made.read("findings.csv")
     graphs = {path.stem for path in (ROOT / "examples/crash").glob("*.py")} - set(made.NO_GRAPHS)
     in_memory = [row for row in runs if row["checkpointer"] == made.IN_MEMORY]

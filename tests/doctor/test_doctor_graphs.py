@@ -36,10 +36,6 @@ def found(graph: str) -> dict[tuple[str, str], tuple[str, ...]]:
     return {(finding.node, finding.kind): finding.defeats for finding in linted(graph).findings}
 
 
-def keeping(graph: str) -> dict[str, str]:
-    return {verdict.alternative: verdict.keeping for verdict in linted(graph).verdicts}
-
-
 @pytest.mark.parametrize("graph", often(GRAPHS, "graphs_mixed:make"))
 def test_no_measured_overrun_lacks_a_finding_and_no_finding_a_run(graph: str) -> None:
     report = linted(graph)
@@ -56,8 +52,8 @@ def test_no_measured_overrun_lacks_a_finding_and_no_finding_a_run(graph: str) ->
 
 @pytest.mark.full
 def test_a_team_of_async_agents_is_kept_by_cancellation_and_not_past_the_waits_between_sync_tries() -> None:
-    kept = {"A": "does not keep", "C": "keeps", "D": "does not keep", "E": "keeps"}
-    assert keeping("graphs_supervisor:team") == kept
+    kept = {verdict.alternative: verdict.keeping for verdict in linted("graphs_supervisor:team").verdicts}
+    assert kept == {"A": "does not keep", "C": "keeps", "D": "does not keep", "E": "keeps"}
     for node in ("supervisor", "reading_expert", "counting_expert"):
         assert "A" in found("graphs_supervisor:team")[node, "retries"]
         assert found("graphs_supervisor:team")[node, "call"] == ("D",)
@@ -73,10 +69,6 @@ def test_a_sync_tool_is_found_as_code_that_nothing_cuts_and_as_a_thread_that_a_c
     assert {facts.has_key for facts in linted("graphs_agent:make").nodes} == {None}
     (tools,) = [facts for facts in linted("graphs_agent:make").nodes if facts.node == "tools"]
     assert (tools.mode, tools.calls, tools.code_s) == ("sync inside", {"tool": 2}, pytest.approx(0.4))
-
-
-@pytest.mark.full
-def test_retries_of_client_and_middleware_multiply() -> None:
     (model,) = [facts for facts in linted("graphs_agent:make").nodes if facts.node == "model"]
     waited = [found for found in linted("graphs_agent:make").overruns if found.cause == "retries"]
     assert all(found.what_ate_it().startswith("the wait in node model after call llm/model/") for found in waited)
@@ -84,13 +76,11 @@ def test_retries_of_client_and_middleware_multiply() -> None:
     assert (model.retries.well, model.retries.failing, model.retries.of_one_call) == (1, 12, 3)
 
 
-def test_nodes_of_three_colours_are_told_apart() -> None:
+def test_nodes_of_three_colours_are_told_apart_with_their_worst_cases_and_keys() -> None:
     modes = {facts.node: facts.mode for facts in linted("graphs_mixed:make").nodes}
     assert modes == {"plan": "async", "work": "sync", "check": "blocking async", "report": "takes no time"}
     assert found("graphs_mixed:make")["check", "blocks_loop"] == ("C", "E")
-
-
-def test_the_worst_case_is_tries_times_timeouts_and_the_waits_between() -> None:
+    # The worst case is tries times timeouts, and the waits between.
     plan, work, check, _ = linted("graphs_mixed:make").nodes
     assert plan.worst_case is not None
     assert plan.worst_case.requests == 4 * 3
@@ -101,8 +91,6 @@ def test_the_worst_case_is_tries_times_timeouts_and_the_waits_between() -> None:
     assert work.worst_case.took_s == pytest.approx(60.0)
     assert check.worst_case is not None
     assert check.worst_case.requests == 3
-
-
-def test_a_key_that_a_send_does_not_pass_on_is_found_where_it_is_missing() -> None:
+    # A key that a Send does not pass on is missing there.
     assert found("graphs_mixed:make")["work", "key"] == ()
     assert [facts.has_key for facts in linted("graphs_mixed:make").nodes] == [True, False, True, True]

@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import socket
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import hung_graphs
 import pytest
+from hung_graphs import chat_model
 from langchain_core.messages import HumanMessage
 from langchain_core.tools import StructuredTool
 from langgraph.cache.memory import InMemoryCache
 from langgraph.graph import START, StateGraph
-from langgraph.types import CachePolicy, RetryPolicy, interrupt
+from langgraph.types import CachePolicy, RetryPolicy, Send, interrupt
 
 import docmind_lab as dl
 from docmind_lab.alternatives.enforcement import enforce
 from docmind_lab.core.errors import GraphError, NotSimulated
 from docmind_lab.experiments.doctor import LintReport
+from docmind_lab.experiments.doctor.late_runs import failed_last
 from docmind_lab.services.vector_service import VectorService
 
 ASKED: dict[str, Any] = {"question": "Why?"}
@@ -83,17 +87,27 @@ def test_a_node_whose_request_no_fault_strikes_is_named_and_never_keeps(monkeypa
     }
 
 
-def test_a_graph_that_keeps_its_answers_is_not_said_to_be_measured_with_requests_that_hang() -> None:
+@pytest.mark.parametrize("asks_too", [False, True])
+def test_a_kept_answer_is_not_said_to_be_measured_with_a_hang_though_others_are(asks_too: bool) -> None:
     kept: list[Any] = []
 
     def answer(state: Any) -> dict[str, Any]:
         kept.extend([] if kept else [hung_graphs.ask_tavily(60)])
-        return {"answer": str(kept)}
+        ask: Any = chat_model(float(state["question"])).invoke if asks_too else str
+        with contextlib.suppress(Exception):
+            ask("Why?")
+        return {}
 
-    report = dl.doctor(dl.graph(hung_graphs.one_node(answer), [ASKED]), 1.0, alternatives="A,E")
+    # Of several visits the longest counts.
+    visits = [Send("only", {"question": "2"}), Send("only", {"question": "8"})]
+    builder = StateGraph(hung_graphs.State).add_node("only", answer).add_conditional_edges(START, lambda state: visits)
+    report = dl.doctor(dl.graph(builder.compile(), [ASKED]), 1.0, alternatives="A")
     first, *others = (str(words) for words in report.finding().words)
     assert "forget them in a function of the configuration that makes it" in first
-    assert not any("Measured with requests" in words or "tavily" in words for words in others)
+    assert (keeping(report), report.unprobed) == ({"A": "not known"}, (("only", "POST https://api.tavily.com/search"),))
+    assert any("Measured with requests" in words for words in others) == asks_too
+    worst = [facts.worst_case.took_s for facts in report.nodes if facts.worst_case is not None]
+    assert worst == ([pytest.approx(8.0)] if asks_too else [])
 
 
 def test_a_node_that_only_a_failure_leads_to_is_examined_with_its_own_requests() -> None:
@@ -110,6 +124,15 @@ def test_a_node_that_only_a_failure_leads_to_is_examined_with_its_own_requests()
 def test_requests_side_by_side_have_no_negative_waits() -> None:
     (node,) = linted("asking_twice", 20.0).nodes
     assert str(node.worst_case) == "60.0 s: 2 requests side by side, 60.0 s of timeouts, 0.0 s of waits"
+
+
+def test_a_wait_follows_a_failure_only_where_no_other_request_of_its_visit_has_begun_since() -> None:
+    def request(outcome: str, begun_s: float, ended_s: float) -> Any:
+        return SimpleNamespace(role="only", step="1.0.1", outcome=outcome, started_at_s=begun_s, ended_at_s=ended_s)
+
+    failed, beside, since = request("error", 0.0, 1.0), request("ok", 0.5, 2.0), request("ok", 1.5, 2.0)
+    assert failed_last([failed, beside], "only", 3.0) == [failed]
+    assert failed_last([failed, beside, since], "only", 3.0) == []
 
 
 async def ask_for_ten_seconds(state: Any) -> dict[str, Any]:

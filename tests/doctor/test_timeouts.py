@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import functools
 import json
+import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import tenacity
 from commands_here import said
-from hung_graphs import chat_model
+from hung_graphs import ask_tavily, chat_model, one_node
 from limited_graphs import GRAPHS, Expected, node_of
 
 import docmind_lab as dl
-from docmind_lab.core.errors import ConfigurationError
-from docmind_lab.experiments.doctor.limits_in_force import Limit, designed, in_sequence_s
+from docmind_lab.experiments.doctor.limits_in_force import Limit, client_of, designed, in_sequence_s
 from docmind_lab.experiments.doctor.timeouts import TimeoutReport
 
 TOLERANCE = 0.02
@@ -67,6 +70,46 @@ def test_each_layer_of_retries_is_a_row_and_multiplies() -> None:
     assert (read.hang_requests, read.hang_s) == (1, pytest.approx(4.0, rel=TOLERANCE))
 
 
+def asks_by_the_question(state: Any) -> dict[str, Any]:
+    """Ask one model for the one question; another at its address, and outside every node, for the other."""
+    if state["question"] == "Why?":
+        return {"answer": chat_model(4).invoke("Why?")}
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        return {"answer": [pool.submit(ask_tavily, 45).result(), chat_model(50, tries=2).invoke("How?")]}
+
+
+def test_every_client_of_every_input_is_a_row_and_is_struck_also_outside_every_node() -> None:
+    graph = one_node(asks_by_the_question, "nur für ä")
+    report = dl.timeouts(dl.graph(graph, [{"question": "Why?"}, {"question": "How?"}]), 20)
+    calls, reads = rows_of(report, "call"), rows_of(report, "read")
+    assert [(row.node, row.tries, row.designed_s) for row in calls] == [
+        ("", 1, 45.0),
+        ("nur für ä", 1, 4.0),
+        ("nur für ä", 2, 100.5),
+    ]
+    assert [row.hang_s for row in reads] == [pytest.approx(row.seconds, rel=TOLERANCE) for row in reads]
+    # Of the node is said what its clients come to only where none of them is too long by itself.
+    assert report.inversions == (
+        "Outside every node, httpx gives up after 45 s, the run after 20 s.",
+        "In node nur für ä, langchain-openai gives up after 50 s × 2, the run after 20 s.",
+    )
+
+
+def test_a_loop_of_tenacity_has_the_tries_that_begin_before_it_stops() -> None:
+    def call(stop: Any) -> Limit:
+        attempt: Any = SimpleNamespace(own_s={"read": 8.0})
+        return tenacity.Retrying(stop=stop, wait=tenacity.wait_fixed(1))(lambda: client_of(attempt))[0]
+
+    five, twenty_s = tenacity.stop_after_attempt(5), tenacity.stop_after_delay(20)
+    assert [call(stop).tries for stop in (five | twenty_s, five & twenty_s, tenacity.stop_before_delay(18))] == [
+        3,
+        5,
+        2,
+    ]
+    assert call(five | twenty_s).designed_s == 26.0
+    assert math.isinf(call(tenacity.stop_never).designed_s)
+
+
 def test_arithmetic_adds_what_follows_and_not_what_goes_side_by_side() -> None:
     assert in_sequence_s([((0.0, 1.0), 5.0), ((0.5, 2.0), 7.0), ((2.0, 3.0), 4.0)]) == 11.0
     assert in_sequence_s([]) == 0.0
@@ -90,14 +133,10 @@ def test_the_command_prints_the_table_and_ends_with_an_exit_code_by_the_inversio
     data = json.loads(printed)
     assert (code, data["inversions"]) == (1, ["In node only, httpx gives up after 5 s, the run after 4 s."])
     assert {"node", "level", "seconds", "tries", "designed_s", "hang_s", "trickle_s"} <= data["limits"][0].keys()
+    assert "decision timeout must be" in said(capsys, *words, "--decision-timeout", "-1")[2]
     code, _, refused = said(capsys, *words, "--alternatives", "A")
     assert code == 2
     assert "--timeouts judges no alternative: leave --alternatives out" in refused
-
-
-def test_a_decision_timeout_that_is_none_is_refused_by_name() -> None:
-    with pytest.raises(ConfigurationError, match="decision timeout"):
-        dl.timeouts(dl.graph(GRAPHS[1].graph, [{"question": "Why?"}]), -1.0)
 
 
 def test_the_figure_draws_each_limit_that_a_fault_is_of_with_its_tries() -> None:

@@ -112,6 +112,7 @@ def test_an_alternative_that_cuts_no_node_has_its_answer_late(alternative: str) 
     result = called(waiting(), alternative=alternative)
     assert (result.outcome, result.stop_reason, result.cut_at, result.error) == ("answered", "", (), None)
     assert (result.elapsed_s, result.overrun_s) == (20.0, 18.0)
+    assert ("and enforces" in repr(dl.enforce(waiting(), 2.0, alternative))) == (alternative == "unguarded")
 
 
 def test_a_call_that_is_cut_before_any_node_has_finished_has_timed_out() -> None:

@@ -321,6 +321,9 @@ def test_the_context_of_the_caller_is_clean_after_a_call(stub: Stub) -> None:
         ({"alternative": "A,B"}, "unknown alternative 'A,B'"),
         ({"alternative": "A:equal"}, "unknown variant 'A:equal'; the variants are cooperative:per_read"),
         ({"on_deadline": "explode"}, "on_deadline must be 'partial' or 'raise'"),
+        ({"alternative": None}, "alternative must name one, not None; try 'E'"),
+        ({"limits": 5}, "limits is 5, not a Limits; try dl.Limits(total_s=60)"),
+        ({"wrap_up": 5}, "wrap_up is 5, not a WrapUp; try dl.WrapUp(8)"),
     ],
 )
 def test_a_value_that_cannot_be_used_is_refused_by_name(values: dict[str, Any], message: str) -> None:

@@ -95,7 +95,6 @@ def test_each_alternative_that_propagates_holds_limits_of_a_node_in_production(
     agent = dl.enforce(asking(with_httpx, stub(silent_server).url, "never"), 20, alternative, limits=limits)
     result = agent.invoke({"path": ""})
     assert [(cut.limit, result.outcome) for cut in result.calls_cut] == [("first_token", "answered")]
-    assert "1 call cut by the limit first token" in repr(result)
 
 
 @pytest.mark.parametrize(
@@ -127,8 +126,6 @@ def test_under_f_limits_are_those_of_langgraph_for_a_node() -> None:
     arms = ["F+limits:idle=3", "F+limits:idle=9/total=4", "F"]
     study = dl.compare(system, 20, alternatives=arms, runs=1, workers=1, world=dl.World(faults="hang:ask"))
     assert [round(at_s, 3) for at_s in study.runs["returned_at_s"]] == [3.0, 4.0, 20.0]
-    with pytest.raises(ConfigurationError, match="knows no first token and no tool"):
-        dl.enforce(asking(with_httpx, ""), 20, "F", limits=LIMITS)
 
 
 @pytest.mark.wall
@@ -137,12 +134,6 @@ def test_in_production_under_f_the_result_names_the_node_that_langgraph_cut(stub
     result = dl.enforce(graph, 20, "F", limits=dl.Limits(idle_s=0.2)).invoke({"path": ""})
     assert [(cut.limit, cut.role) for cut in result.calls_cut] == [("idle", "ask")]
     assert (result.outcome, result.stop_reason) == ("timed_out", "node_timeout")
-
-
-@pytest.mark.parametrize("alternative", ["B", "C", "D"])
-def test_limits_under_an_alternative_whose_calls_know_of_none_are_refused(alternative: str) -> None:
-    with pytest.raises(ConfigurationError, match="name an alternative that propagates it"):
-        dl.enforce(asking(with_httpx, ""), 20, alternative, limits=LIMITS)
 
 
 # ---- what the limits are
@@ -172,6 +163,8 @@ def test_a_role_has_its_own_limits_in_place_of_those_of_all_and_a_tool_has_one_f
         (lambda: TimePolicies.parse("limits"), "give limits by name, such as limits:first_token=8/idle=5"),
         (lambda: TimePolicies.parse("limits:idle=soon"), "give idle in seconds"),
         (lambda: dl.enforce(asking(with_httpx, ""), limits=dl.Limits()), "limits has no limit"),
+        (lambda: dl.enforce(asking(with_httpx, ""), 20, "D", limits=LIMITS), "name an alternative that propagates it"),
+        (lambda: dl.enforce(asking(with_httpx, ""), 20, "F", limits=LIMITS), "knows no first token and no tool"),
     ],
 )
 def test_limits_that_cannot_be_are_refused_by_name(made: Callable[[], Any], message: str) -> None:

@@ -53,14 +53,8 @@ def test_the_rows_of_an_enforced_graph_are_those_of_the_alternative(
     graph = make()
 
     def study(enforced: bool) -> dl.Study:
-        return dl.compare(
-            dl.graph(graph, [asked], enforced=enforced),
-            8.0,
-            alternatives=ALTERNATIVES,
-            world=dl.World(faults=fault),
-            runs=2,
-            workers=1,
-        )
+        system, world = dl.graph(graph, [asked], enforced=enforced), dl.World(faults=fault)
+        return dl.compare(system, 8.0, alternatives=ALTERNATIVES, world=world, runs=2, workers=1)
 
     bare, enforced = study(False), study(True)
     for name in ("runs", "calls", "events"):

@@ -423,10 +423,3 @@ def test_the_crash_test_prints_the_remedy_and_has_tried_it() -> None:
     assert finding.remedy.endswith("tried on this trial, every invariant holds with it")
     assert f"Remedy: {finding.remedy}" in str(report).replace("\n", " ")
     assert dl.crash_test(system, alternatives="D", runs=6, workers=1, repair=True).holds
-
-
-def test_the_remedy_of_an_effect_that_is_done_twice_is_named() -> None:
-    system = dl.graph(f"{ROOT}/examples/crash/react_agent_v1.py:graph", [QUESTION])
-    report = dl.crash_test(system, alternatives="kill", runs=40, durability="exit", workers=1)
-    remedies = [finding.remedy for finding in report.findings if finding.invariant == "effects"]
-    assert remedies == ["wrap the tool in dl.once (send_letter), or give the effect an idempotency key"]

@@ -87,7 +87,7 @@ def ask_anthropic() -> Any:
     return client.messages.create(max_tokens=9, **ASKED)
 
 
-@tenacity.retry(stop=tenacity.stop_after_attempt(2), wait=tenacity.wait_fixed(1))
+@tenacity.retry(stop=tenacity.stop_after_attempt(5) | tenacity.stop_after_delay(30), wait=tenacity.wait_fixed(1))
 def ask_openai_twice() -> Any:
     client = openai.OpenAI(base_url=ADDRESS, api_key="k", timeout=8, max_retries=1)
     return client.chat.completions.create(**ASKED)

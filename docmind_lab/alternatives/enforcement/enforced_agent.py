@@ -36,7 +36,7 @@ from docmind_lab.alternatives.enforcement.enforced_streams import AsyncStream, S
 from docmind_lab.alternatives.enforcement.hooks import install_lazily
 from docmind_lab.alternatives.enforcement.result import CallCut, CallThread, Result
 from docmind_lab.alternatives.held_tools import hold_tools
-from docmind_lab.core.alternative_catalogue import label_of
+from docmind_lab.core.alternative_catalogue import CATALOGUE, label_of
 from docmind_lab.core.deadlines import DEFAULT_POLICY, Deadline
 from docmind_lab.core.errors import CallerLeft, ConfigurationError
 from docmind_lab.core.holds import Hold, current_hold, hold_scope
@@ -78,7 +78,10 @@ class EnforcedAgent(ShownAsCode, Generic[StateT, ContextT, InputT, OutputT]):
         label = " ".join(label_of(self.alternative.name, options_json(self.alternative)).split())
         under = f"{self.graph.get_name()} under {label}, {self.decision_timeout_s:g} s a call"
         on_deadline = "returns what there is" if self.on_deadline == "partial" else "raises"
-        return "\n".join(wrap(f"EnforcedAgent: {under}, {on_deadline} at the deadline", COLUMNS))
+        entry = CATALOGUE.get(self.alternative.name)
+        is_control = entry is not None and entry.is_control
+        ends = "and enforces nothing" if is_control else f"{on_deadline} at the deadline"
+        return "\n".join(wrap(f"EnforcedAgent: {under}, {ends}", COLUMNS))
 
     # ---- one answer
 
@@ -439,8 +442,11 @@ def enforce(
     if on_deadline not in ("partial", "raise"):
         raise ConfigurationError(f"on_deadline must be 'partial' or 'raise', not {on_deadline!r}")
     chosen = parse_alternatives([alternative])
-    if len(chosen) != 1:
+    if len(chosen) != 1 or not hasattr(chosen[0], "run"):
         raise ConfigurationError(f"alternative must name one, not {alternative!r}; try 'E'")
+    for name, given, such in (("limits", limits, Limits(total_s=60)), ("wrap_up", wrap_up, WrapUp(8))):
+        if not isinstance(given, type(such) | None):
+            raise ConfigurationError(f"{name} is {given!r}, not a {type(such).__name__}; try {such!r}")
     if limits == Limits():
         raise ConfigurationError("limits has no limit; name one, such as dl.Limits(first_token_s=8, idle_s=5)")
     enforcing = and_policies(chosen[0], limits=limits, wrap_up=wrap_up)

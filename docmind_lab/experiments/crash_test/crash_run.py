@@ -253,8 +253,11 @@ def _plan(subject: Subject, names: Sequence[str], runs: int | None, observe: _Ob
         base, control = seen[Trial(names[0], math.inf, trial.question_id)], seen[controls[trial.question_id]]
         references[trial] = Reference(seen[trial], volatile_keys(base, control))
     points = {(one, name): cut_points(seen[Trial(name, math.inf, one)]) for one, name in places}
-    each = None if runs is None else max(1, runs // len(places))
-    tried = {place: in_turn(points[place], each) for place in places}
+    most: list[int | None] = [None] * len(places)
+    if runs is not None:
+        each, more = divmod(runs, len(places))
+        most = [each + (number < more) for number in range(len(places))]
+    tried = {place: in_turn(points[place], of_place) for place, of_place in zip(places, most, strict=True)}
     return _Plan(subject, places, references, points, tried)
 
 

@@ -233,7 +233,7 @@ def _judge_effects(observation: Observation, reference: Reference) -> Judgement:
                 return Judgement(
                     "effects", "broken", f"{what} is done, and never in an undisturbed run", evidence, at_s
                 )
-            times = "twice" if count == 2 * usual[what] else f"{count} times"
+            times = "twice" if count == 2 else f"{count} times"
             evidence = f"{count} times without a common idempotency key; an undisturbed run does it {usually}"
             return Judgement("effects", "broken", f"{what} is done {times}", evidence, at_s)
     ended = observation.resumed or observation.first

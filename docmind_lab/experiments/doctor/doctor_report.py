@@ -298,7 +298,7 @@ def _row(report: LintReport, facts: NodeFacts) -> dict[str, object]:
         "calls": ", ".join(f"{count} {kind}" for kind, count in facts.calls.items()) or "none",
         "deadline": f"{facts.capped[0]} of {facts.capped[1]}" if facts.capped[1] else "",
         "timeouts": timeouts or ("" if worst is None else "none"),
-        "tries": "" if facts.retries is None else facts.retries.failing,
+        "sent (failing)": "" if facts.retries is None else f"{facts.retries.well} ({facts.retries.failing})",
         "never answered": never,
         "own code": f"{facts.code_s:.3f} s",
         "after a cancel": f"{max(of_c, default=0.0):.3f} s",

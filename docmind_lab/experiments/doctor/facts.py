@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 from docmind_lab.core.text import count_of
 from docmind_lab.experiments.doctor.doctor_bench import TrialBench
@@ -25,10 +25,11 @@ SLOWEST_GAP_S = 3600.0
 
 @dataclass(frozen=True)
 class WorstCase:
-    """How long one visit of a node takes when the service never answers it.
+    """How long one visit of a node takes when the service never answers it: the longest, where there are several.
 
     requests: sent in the visit. side_by_side: whether any of them were under way together. timeouts_s: for how long at
-    least one was under way; pauses_s: everything else. took_s: infinite if it went on for longer than a day.
+    least one was under way; pauses_s: everything else. took_s: infinite if it went on for longer than a day. addresses:
+    of the requests of all visits that were never answered.
     """
 
     run_id: str
@@ -37,6 +38,7 @@ class WorstCase:
     side_by_side: bool
     timeouts_s: float
     took_s: float
+    addresses: tuple[str, ...] = ()
 
     @property
     def pauses_s(self) -> float:
@@ -146,23 +148,27 @@ class Strike:
 def strikes_of(scenes: Iterable[Scene], node: str) -> list[Strike]:
     """Return what strikes each request of a node: all of a kind together, then each that has others beside it.
 
-    Requests come from all scenes; one that several inputs lead to is struck with the first of them. A request outside
-    every node is struck by what strikes all.
+    Requests come from all scenes; one that several inputs lead to, from a client with the same limits, is struck with
+    the first of them. A request outside every node is struck by what strikes all.
     """
-    strikes: dict[tuple[str, int], tuple[int, Strike]] = {}
+    strikes: dict[tuple[Any, int], tuple[int, Strike]] = {}
     for scene in scenes:
-        asked: Counter[str] = Counter()
+        asked: Counter[Any] = Counter()
         for number, request in scene.seen.sent.get(node, {}).items():
             of_store = request.kind == "retrieval"
             asked_in, after = scene.trial.question_id, scene.trial.fault
             strike = Strike(asked_in, node or "*", request.address, of_store, request.at_s, after)
-            strikes.setdefault((request.address, asked[request.address]), (number, strike))
-            asked[request.address] += 1
+            one = request.address, scene.seen.clients.get(request.call_id)
+            strikes.setdefault((one, asked[one]), (number, strike))
+            asked[one] += 1
     made: list[Strike] = []
     # A node that asks a model and a store is described by its model.
     for of_store in (False, True):
         of_kind = [(number, strike) for number, strike in strikes.values() if strike.of_store == of_store]
-        made += [strike for _, strike in of_kind[:1]]
+        in_runs: dict[tuple[str, str], list[Strike]] = {}
+        for _, strike in of_kind:
+            in_runs.setdefault((strike.question_id, strike.after), []).append(strike)
+        made += [of_run[0] for place, of_run in enumerate(in_runs.values()) if place == 0 or len(of_run) > 1]
         if node and len(of_kind) > 1:
             made += [dataclasses.replace(strike, role=f"{node}#{number}") for number, strike in of_kind]
     return made
@@ -204,8 +210,10 @@ def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> Wors
     visits = [visit for visit in hung.outermost(node) if sent_in(unanswered, visit)]
     if not unanswered:
         return None
-    requests = sent_in(requests_of(hung.measured), visits[0]) if visits else unanswered
-    started_at_s, ended_at_s = (visits[0].started_at_s, visits[0].ended_at_s) if visits else (0.0, math.inf)
+    visit = max(visits, key=lambda each: each.ended_at_s - each.started_at_s, default=None)
+    requests = unanswered if visit is None else sent_in(requests_of(hung.measured), visit)
+    started_at_s, ended_at_s = (0.0, math.inf) if visit is None else (visit.started_at_s, visit.ended_at_s)
+    call_ids = {call.call_id for call in unanswered}
     spans = [span_of(call) for call in requests]
     waited_s = length_s(within(spans, started_at_s, ended_at_s))
     took_s = ended_at_s - started_at_s if ended_at_s < hung.watched_s else math.inf
@@ -216,6 +224,7 @@ def worst_case_of(bench: TrialBench, like: Scene, node: str, fault: str) -> Wors
         side_by_side=sum(map(length_of, spans)) > length_s(spans) + _NO_TIME_S,
         timeouts_s=waited_s,
         took_s=took_s,
+        addresses=tuple(one.address for one in hung.seen.sent.get(node, {}).values() if one.call_id in call_ids),
     )
 
 

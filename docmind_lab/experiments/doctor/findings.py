@@ -23,7 +23,7 @@ KINDS: Final[Mapping[str, tuple[str, str]]] = {
         "bound the whole call: asyncio.timeout, or the caps of A and E",
     ),
     "retries": (
-        "retries multiply, and the wait before the next one heeds no deadline",
+        "a failed request leads to others (retries, fallbacks), and a wait before them heeds no deadline",
         "retry in one layer, within what is left; elsewhere max_retries=0",
     ),
     "code": (

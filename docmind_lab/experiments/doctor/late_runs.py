@@ -195,7 +195,7 @@ def overrun_of(
     else:
         half_s, of_blocking = covered[node] / 2, set(blocking)
         in_http, in_thread = (length_s(within(spans[node], *late)) >= half_s for spans in (asked, threads))
-        has_failed = any(call.role == node and call.outcome != "ok" and span_of(call)[1] <= due_s for call in requests)
+        has_failed = bool(failed_last(requests, node, due_s))
         if alone_s >= half_s and not in_http:
             cause = "no_context"
         elif is_async and in_thread:
@@ -213,7 +213,8 @@ def overrun_of(
             cause = "per_read" if trial.alternative.endswith(":per_read") else "call"
         else:
             cause = "retries" if has_failed else "code"
-    eaten = _longest_call(calls, "" if cause == "no_context" else node, late, after_failure=cause == "retries")
+    failed = failed_last(requests, node, due_s) if cause == "retries" else []
+    eaten = failed[-1] if failed else _longest_call(calls, "" if cause == "no_context" else node, late)
     return Overrun(
         trial=trial,
         run_id=run.run_id,
@@ -229,13 +230,22 @@ def overrun_of(
     )
 
 
-def _longest_call(calls: Iterable[CallRecord], node: str, late: TimeSpan, *, after_failure: bool) -> CallRecord | None:
+def failed_last(requests: Iterable[CallRecord], node: str, due_s: float) -> list[CallRecord]:
+    """Return the requests of a node that had failed by the deadline, and none of whose visit had begun since."""
+    begun = [call for call in requests if call.role == node and call.started_at_s <= due_s]
+    begun.sort(key=lambda call: call.started_at_s)
+    made = []
+    for place, call in enumerate(begun):
+        visit, ended_at_s = call.step.rpartition(".")[0], span_of(call)[1]
+        since = (each for each in begun[place + 1 :] if each.step.rpartition(".")[0] == visit)
+        if call.outcome != "ok" and ended_at_s <= due_s and all(each.started_at_s < ended_at_s for each in since):
+            made.append(call)
+    return sorted(made, key=lambda call: call.ended_at_s)
+
+
+def _longest_call(calls: Iterable[CallRecord], node: str, late: TimeSpan) -> CallRecord | None:
     """Return the node's call that filled most of the late interval; a request comes before the tool that sent it."""
-    of_node = [call for call in calls if call.role == node]
-    if after_failure:
-        failed = [call for call in of_node if call.outcome != "ok" and span_of(call)[1] <= late[0]]
-        return max(failed, key=lambda call: call.ended_at_s, default=None)
-    under_way = [call for call in of_node if within([span_of(call)], *late)]
+    under_way = [call for call in calls if call.role == node and within([span_of(call)], *late)]
     return max(
         under_way, key=lambda call: (length_s(within([span_of(call)], *late)), call.kind != "tool"), default=None
     )

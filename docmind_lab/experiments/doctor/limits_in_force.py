@@ -30,6 +30,8 @@ _LIBRARIES = (
     *("openai", "qdrant_client", "requests", "urllib3"),
 )
 """Modules of client libraries. On the stack the outermost of them is the one that a node calls."""
+# Of a loop that ends by the time alone.
+_MOST_TRIES = 100_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class Limit:
         who: What has it: "run", "step", "node", the name of a client library or the class of a loop of retries.
         seconds: After which it ends one try of what is inside of it; infinite for no limit.
         tries: How often what is inside of it is tried.
-        waits_s: All waits between the tries together, at their longest, in seconds.
+        waits_s: All waits between the tries together, at their longest, in seconds; infinite where tries have no end.
         node: The node; empty for a limit of the whole run.
         address: What its client asks, without credentials; empty for a limit of the graph's.
         designed_s: What the limits from here to the inside come to when nothing is ever answered, in seconds.
@@ -92,11 +94,16 @@ def client_of(attempt: Attempt) -> tuple[Limit, ...]:
     names = [name for frame in frames if (name := _library(frame))]
     # The tasks of aiohttp send what its callers wait for elsewhere.
     name = "aiohttp" if "total" in own else names[-1] if names else "client"
-    layers = [layer for frame in reversed(frames) if (layer := _layer(frame, name)).tries > 1]
     # urllib3 has a limit of connecting beside that of each read.
     connects = [getattr(frame.f_locals.get("timeout"), "connect_timeout", None) for frame in frames]
     connect_s = next((one for one in connects if isinstance(one, int | float)), own.get("connect"))
     timeouts_s = {"try": own.get("total"), "read": own.get("read"), "connect": connect_s, "pool": own.get("pool")}
+    inner_s, layers = min(timeouts_s["try"] or math.inf, timeouts_s["read"] or math.inf), list[Limit]()
+    for frame in frames:
+        layer = _layer(frame, name, inner_s)
+        if layer.tries > 1 or math.isinf(layer.waits_s):
+            layers.insert(0, layer)
+            inner_s = designed([layer], inner_s)[0].designed_s
     observed = (Limit(cast("Level", level), name, seconds or math.inf) for level, seconds in timeouts_s.items())
     return designed(
         (
@@ -113,11 +120,11 @@ def _library(frame: FrameType) -> str | None:
     return next((re.sub("[._]", "-", name) for name in names), None)
 
 
-def _layer(frame: FrameType, name: str) -> Limit:
+def _layer(frame: FrameType, name: str, inner_s: float) -> Limit:
     """Return the layer of retries that a frame is of; one try where it is of none.
 
     A client has the number of retries in a variable, a middleware in a field, and a loop of tenacity, on which others
-    are built, an object that says when to stop.
+    are built, an object that says when to stop. inner_s: how long one try lasts at worst.
     """
     function, local = frame.f_code.co_name, frame.f_locals
     loop: Any = local.get("self")
@@ -132,12 +139,29 @@ def _layer(frame: FrameType, name: str) -> Limit:
         return Limit("call", type(loop).__name__, tries=tries, waits_s=waits_s * (1.25 if loop.jitter else 1.0))
     if function not in ("__call__", "_invoke", "_ainvoke"):
         return Limit("call", name)
-    stop = getattr(loop, "stop", None)
-    counts = [getattr(each, "max_attempt_number", 1) for each in (loop, stop, *getattr(stop, "stops", ()))]
     # LangChain's with_retry makes its loop of tenacity at each call.
-    wait, tries = getattr(loop, "wait", None) or getattr(loop, "_kwargs_retrying", {}).get("wait"), max(counts)
-    waits_s = sum(_wait_of_tenacity_s(wait, failed) for failed in range(1, tries))
+    wait = getattr(loop, "wait", None) or getattr(loop, "_kwargs_retrying", {}).get("wait")
+    stop = loop if hasattr(loop, "max_attempt_number") else getattr(loop, "stop", None)
+    if _stops(stop, sys.maxsize, math.inf) is False:
+        return Limit("call", type(loop).__name__, waits_s=math.inf)
+    tries, waits_s, wait_s = 1, 0.0, _wait_of_tenacity_s(wait, 1)
+    while tries < _MOST_TRIES and _stops(stop, tries, tries * inner_s + waits_s, wait_s) is False:
+        tries, waits_s = tries + 1, waits_s + wait_s
+        wait_s = _wait_of_tenacity_s(wait, tries)
     return Limit("call", type(loop).__name__, tries=tries, waits_s=waits_s)
+
+
+def _stops(stop: Any, failed: int, spent_s: float, wait_s: float = 0.0) -> bool | None:
+    """Whether a loop of tenacity ends after so many tries, and seconds; None for a function of the user's own."""
+    kind = type(stop).__name__
+    if hasattr(stop, "stops"):
+        parts = [part for each in stop.stops if (part := _stops(each, failed, spent_s, wait_s)) is not None]
+        return None if not parts else all(parts) if kind == "stop_all" else any(parts)
+    if hasattr(stop, "max_attempt_number"):
+        return bool(failed >= stop.max_attempt_number)
+    if kind in ("stop_after_delay", "stop_before_delay"):
+        return bool(spent_s + (wait_s if kind == "stop_before_delay" else 0.0) >= stop.max_delay)
+    return False if kind == "_stop_never" else None
 
 
 def _layer_of_urllib3(retries: Any, method: str, name: str) -> Limit:

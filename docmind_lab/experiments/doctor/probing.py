@@ -65,8 +65,7 @@ class GraphProbe:
         # Failing requests may lead to further nodes, such as an error handler, with requests of their own.
         while more := [node for node in self.nodes() if node not in self.facts]:
             self.facts[more[0]] = self._facts(more[0])
-        for strike in strikes_of(self.scenes.values(), ""):
-            self._strike("", strike)
+        self._note_unprobed("", [(one, self._strike("", one)[1]) for one in strikes_of(self.scenes.values(), "")])
 
     def nodes(self) -> list[str]:
         """Return the nodes that any scene came to."""
@@ -99,14 +98,15 @@ class GraphProbe:
         """Return the facts of a node, and add its runs under a deadline to the trials."""
         first = self._home(node)
         timeouts_s = timeouts_of(first, node)
-        retries, worst, trickled, failing = None, list[WorstCase](), None, list[Scene]()
+        retries, worst, trickled, failing = None, list[tuple[Strike, WorstCase | None]](), None, list[Scene]()
         for strike in strikes_of(self.scenes.values(), node):
             of_strike, never, failed = self._strike(node, strike)
             retries, failing = retries or of_strike, failing + failed
-            worst += [never] if never is not None else []
+            worst.append((strike, never))
             if timeouts_s and trickled is None:
                 like = self._of_input(strike.question_id, strike.after)[0]
                 trickled = trickled_of(self._bench, like, node, strike, timeouts_s[0])
+        self._note_unprobed(node, worst)
         under_loop = self._under(UNTIMED_ASYNC, node)
         for scenes in (self._under(UNTIMED, node), under_loop):
             if scenes:
@@ -120,7 +120,7 @@ class GraphProbe:
             capped=capped_in(self.with_key[first.trial.question_id], node),
             code_s=max(length_of(scene.longest_code(node)) for scene in self.scenes.values()),
             retries=retries,
-            worst_case=max(worst, key=lambda case: case.took_s, default=None),
+            worst_case=max(filter(None, (case for _, case in worst)), key=lambda case: case.took_s, default=None),
             trickled=trickled,
             has_key=not any(scene.without_key(node) for scene in with_key) if self._key and with_key else None,
         )
@@ -134,8 +134,6 @@ class GraphProbe:
         scenes = self._of_input(asked, strike.after)
         failing = [observe_run(bench, scene.trial.alternative, asked, fault=strike.fault("fail")) for scene in scenes]
         never = worst_case_of(bench, scenes[0], node, strike.fault("hang"))
-        if never is None and (node, strike.address) not in self.unprobed:
-            self.unprobed.append((node, strike.address))
         within_s = max(self._decision_timeout_s, round(strike.at_s + _TO_HANG_IN_S, _DIGITS))
         for fault in (strike.fault("hang"), strike.fault("trickle", min(within_s / 4, SLOWEST_GAP_S))):
             self.trials[within_s, fault, asked] = None
@@ -148,6 +146,16 @@ class GraphProbe:
         for scene in failing:
             self._add_trials(scene, node)
         return retries_of(bench, scenes[0], failing[0], node), never, failing
+
+    def _note_unprobed(self, node: str, struck: list[tuple[Strike, WorstCase | None]]) -> None:
+        """Note the addresses of a node that no hang left without an answer, such as that of an answer that is kept."""
+        sent = [one for scene in self.scenes.values() for one in scene.seen.sent.get(node, {}).values()]
+        asked = dict.fromkeys(one.address for one in sent)
+        for strike, never in struck:
+            for address in () if never is None else never.addresses:
+                # One that no undisturbed run asked, such as that of a new id, is in the place of what was to be struck.
+                asked.pop(address if address in {one.address for one in sent} else strike.address, None)
+        self.unprobed += [(node, address) for address in asked]
 
     def _add_trials(self, scene: Scene, node: str) -> None:
         """Add a trial for each of the node's stretches whose rest after the deadline would exceed the slack."""
