@@ -101,11 +101,8 @@ def test_a_loop_of_tenacity_has_the_tries_that_begin_before_it_stops() -> None:
         return tenacity.Retrying(stop=stop, wait=tenacity.wait_fixed(1))(lambda: client_of(attempt))[0]
 
     five, twenty_s = tenacity.stop_after_attempt(5), tenacity.stop_after_delay(20)
-    assert [call(stop).tries for stop in (five | twenty_s, five & twenty_s, tenacity.stop_before_delay(18))] == [
-        3,
-        5,
-        2,
-    ]
+    stops = five | twenty_s, five & twenty_s, tenacity.stop_before_delay(18)
+    assert [call(stop).tries for stop in stops] == [3, 5, 2]
     assert call(five | twenty_s).designed_s == 26.0
     assert math.isinf(call(tenacity.stop_never).designed_s)
 

@@ -163,6 +163,8 @@ def test_a_role_has_its_own_limits_in_place_of_those_of_all_and_a_tool_has_one_f
         (lambda: TimePolicies.parse("limits"), "give limits by name, such as limits:first_token=8/idle=5"),
         (lambda: TimePolicies.parse("limits:idle=soon"), "give idle in seconds"),
         (lambda: dl.enforce(asking(with_httpx, ""), limits=dl.Limits()), "limits has no limit"),
+        (lambda: dl.enforce(asking(with_httpx, ""), 20, "B", limits=LIMITS), "name an alternative that propagates it"),
+        (lambda: dl.enforce(asking(with_httpx, ""), 20, "C", limits=LIMITS), "name an alternative that propagates it"),
         (lambda: dl.enforce(asking(with_httpx, ""), 20, "D", limits=LIMITS), "name an alternative that propagates it"),
         (lambda: dl.enforce(asking(with_httpx, ""), 20, "F", limits=LIMITS), "knows no first token and no tool"),
     ],
