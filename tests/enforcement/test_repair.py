@@ -79,17 +79,16 @@ def two_tools(reached: asyncio.Event, *, are_both_called: bool = True) -> list[A
 
 
 async def cut_agent(make: Callable[..., Any], saver: Any, alternative: str = "C") -> tuple[Any, Any, ScriptedModel]:
-    """Run an agent until one of two tools has ended and the other is at work, and cut it; return all there is."""
+    """Cut an agent once one of two tools has ended, its result in the thread if that is kept; return all there is."""
     reached = asyncio.Event()
     model = scripted(calling("quick", "endless"), AIMessage("The end."), AIMessage("More."))
     graph = make(model=model, tools=two_tools(reached), checkpointer=saver)
 
     async def quick_has_ended() -> None:
         await reached.wait()
-        for _ in range(200):
+        keeps = make in [AGENTS[name] for name in KEEPS_RESULTS]
+        while keeps and len((await graph.aget_state(THREAD)).values.get("messages", ())) <= 2:
             await asyncio.sleep(0)
-            if len((await graph.aget_state(THREAD)).values.get("messages", ())) > 2:
-                return
 
     agent = dl.enforce(graph, 60, alternative)
     return await agent.ainvoke({"messages": [HumanMessage("Go")]}, THREAD, cancel=quick_has_ended()), graph, model
