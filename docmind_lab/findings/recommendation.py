@@ -136,8 +136,9 @@ def recommend(
         ConfigurationError: The target or confidence is not between 0 and 1, or no arm enforces a deadline.
     """
     runs_needed_for_share(target, confidence)  # which refuses what is no share
-    named = zip(runs["alternative"].astype("str"), runs["alternative_options"].astype("str"), strict=True)
-    enforcing = ~pd.Series([is_mistake(*each) for each in named], index=runs.index, dtype="bool")
+    named = [*zip(runs["alternative"].astype("object"), runs["alternative_options"].astype("object"), strict=True)]
+    mistakes = {each: is_mistake(*map(str, each)) for each in set(named)}
+    enforcing = ~pd.Series([mistakes[each] for each in named], index=runs.index, dtype="bool")
     if not enforcing.any():
         raise ConfigurationError("runs has no arm that enforces a deadline: measure some alternative first")
     apart = [column for column in varying(runs) if column not in ("decision_timeout_s", "horizon_s")]

@@ -53,7 +53,7 @@ def with_arms(runs: pd.DataFrame) -> pd.DataFrame:
             phrases = [f"{column.replace('_', ' ')} {row[column]}" for column in several]
             names[tuple(row.values())] = ", ".join([label_of(str(alternative), str(options)), *phrases])
     ordered = sorted(names, key=lambda key: (*order_of(key[0], key[1]), *key[2:]))
-    arms = [names[key] for key in plain.itertuples(index=False, name=None)]
+    arms = [names[key] for key in zip(*(plain[name].to_numpy("object") for name in plain), strict=True)]
     labels = list(dict.fromkeys(names[key] for key in ordered))
     return runs.assign(arm=pd.Categorical(arms, categories=labels, ordered=True))
 
