@@ -1,6 +1,6 @@
 """Files of tests that take longest, in that order, for few workers: one begun last would leave the others without work.
 
-By the seconds of each file in `make test`, but for the first, which takes longest at full counts; a file of some
+By the seconds of each file in `make test`, but for the first three, which take longest at full counts; a file of some
 seconds need not be named.
 """
 
@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 LONGEST: Final = (
+    "test_watchdog_promise.py",
+    "test_calibration.py",
     "test_crash_planted.py",
     "test_crash_runs.py",
     "test_progress.py",
@@ -40,7 +42,6 @@ LONGEST: Final = (
     "test_agent_frameworks.py",
     "test_doctor_requests.py",
     "test_leaks.py",
-    "test_calibration.py",
     "test_official_clients.py",
     "test_asgi.py",
     "test_enforce.py",
@@ -48,5 +49,4 @@ LONGEST: Final = (
     "test_wall_door.py",
     "test_house.py",
     "test_importers_fuzz.py",
-    "test_virtual_determinism.py",
 )
