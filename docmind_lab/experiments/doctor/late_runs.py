@@ -189,13 +189,13 @@ def overrun_of(
     node = max(covered, key=lambda role: covered[role], default="")
     # A request of no node that no deadline reaches: its thread was started without the context of the node.
     alone_s = 0.0 if is_held else length_s(within(asked[""], *late))
+    failed = failed_last(requests, node, due_s)
     cause: Cause = "no_context" if alone_s > 0 else "graph"
     if not node or not covered[node]:
         node = ""
     else:
         half_s, of_blocking = covered[node] / 2, set(blocking)
         in_http, in_thread = (length_s(within(spans[node], *late)) >= half_s for spans in (asked, threads))
-        has_failed = bool(failed_last(requests, node, due_s))
         if alone_s >= half_s and not in_http:
             cause = "no_context"
         elif is_async and in_thread:
@@ -212,9 +212,8 @@ def overrun_of(
         elif in_http:
             cause = "per_read" if trial.alternative.endswith(":per_read") else "call"
         else:
-            cause = "retries" if has_failed else "code"
-    failed = failed_last(requests, node, due_s) if cause == "retries" else []
-    eaten = failed[-1] if failed else _longest_call(calls, "" if cause == "no_context" else node, late)
+            cause = "retries" if failed else "code"
+    eaten = failed[-1] if cause == "retries" else _longest_call(calls, "" if cause == "no_context" else node, late)
     return Overrun(
         trial=trial,
         run_id=run.run_id,
