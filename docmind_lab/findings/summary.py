@@ -68,7 +68,8 @@ class Summary(MakesFinding):
         """A sentence for each arm: what happened to the callers, what work went on, what the arm requires."""
         if self.apart:
             return self._condition_advice[0]
-        return tuple(_sentence(row, chosen_by(self.runs, self.manifest)) for row in self._rows)
+        by = chosen_by(self.runs, self.manifest)
+        return tuple(_sentence(row, by) for row in self._rows)
 
     @functools.cached_property
     def advice(self) -> tuple[str, ...]:
