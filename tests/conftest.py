@@ -103,6 +103,14 @@ def _no_hooks_afterwards() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
+def _no_folders_afterwards() -> Iterator[None]:
+    """The path as the test found it: a graph that is read from a file puts its folder first."""
+    before = sys.path.copy()
+    yield
+    sys.path[:] = before
+
+
+@pytest.fixture(autouse=True)
 def _no_figures_afterwards() -> Iterator[None]:
     yield
     if (pyplot := sys.modules.get("matplotlib.pyplot")) is not None:

@@ -109,7 +109,7 @@ def raising(error: BaseException) -> Callable[[], Made]:
 def test_an_interrupted_call_returns_what_is_finished_with_one_line_or_raises_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    screen = a_screen(monkeypatch)
+    screen = a_screen(monkeypatch, delay_s=60.0)
     seen: list[tuple[int, int]] = []
     part = Made("1 of 2 runs")
     assert (call(Made), screen.getvalue()) == (Made(), "")

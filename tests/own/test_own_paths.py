@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,13 +31,11 @@ ROWS += "json = {{ degrees = 21 }}\nlatency = {latency_s}\n"
 
 
 @pytest.fixture
-def module(tmp_path: Path) -> Iterator[Path]:
+def module(tmp_path: Path) -> Path:
     file = tmp_path / f"paths_{tmp_path.name.replace('-', '_')}.py"
     file.write_text(MODULE)
     (tmp_path / "endpoints.toml").write_text(ROWS.format(latency_s=1.0))
-    before = list(sys.path)
-    yield file
-    sys.path[:] = before
+    return file
 
 
 def everything_of(study: dl.Study) -> str:

@@ -125,7 +125,6 @@ def test_a_folder_that_an_installed_package_hides_is_named(tmp_path: Path, monke
     (tmp_path / "yaml" / "state.py").write_text("")
     (tmp_path / "uses_its_folder.py").write_text("from yaml.state import State\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path.copy())
     with pytest.raises(ConfigurationError, match="an installed package yaml hides your folder of that name: put an"):
         load_graph("uses_its_folder.py:graph")
 
@@ -143,7 +142,6 @@ def test_a_file_in_a_folder_imports_from_the_working_directory_and_its_src(
         "graph = StateGraph(MessagesState).add_node(NAME, node).add_edge(START, NAME).compile()\n"
     )
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", sys.path.copy())
     assert "only" in load_graph("parts/agent/graph_of_parts.py:graph").nodes
 
 
@@ -280,7 +278,6 @@ def test_what_is_measured_is_the_code_as_it_stands_in_the_files_now(
     workers: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
     took, ids, beside = [], set(), []
     # Neither, the graph's file, the file of a module that it imports, and neither again.
     for seconds, pause_s in ((1, 0), (1, 0), (2, 0), (2, 3)):

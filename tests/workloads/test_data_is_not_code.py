@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import sys
 from pathlib import Path
@@ -38,7 +37,6 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     (tmp_path / "made_up_elsewhere.py").write_text(MODULE, encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "made_up_elsewhere", raising=False)
-    importlib.invalidate_caches()
     return NAME
 
 
