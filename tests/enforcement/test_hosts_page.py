@@ -16,6 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any, TypedDict
@@ -64,18 +65,10 @@ def my_agent(stub: Callable[..., StubServer], monkeypatch: pytest.MonkeyPatch) -
 
 
 def in_a_thread(function: Callable[[], Any]) -> Any:
-    ends: list[Any] = []
-
-    def run() -> None:
-        try:
-            ends.append(function())
-        except Exception as error:  # noqa: BLE001 - shown by the assertion
-            ends.append(error)
-
-    thread = threading.Thread(target=run)
-    thread.start()
-    thread.join()
-    return ends[0]
+    """What a function returns in a new thread, or the exception that ended it."""
+    with ThreadPoolExecutor(1) as thread:
+        end = thread.submit(function)
+    return end.exception() or end.result()
 
 
 # ---- threads and loops

@@ -80,6 +80,7 @@ def by_shell(state: State) -> State:
     return {}
 
 
+@pytest.mark.wall
 @pytest.mark.parametrize(
     ("node", "said"),
     [

@@ -141,6 +141,7 @@ def test_what_is_no_request_of_the_protocol_is_told_so_and_stands_in_the_log() -
     assert virtual.row().outcome == "ok"
 
 
+@pytest.mark.wall
 def test_a_run_that_ends_with_peers_at_work_leaves_the_next_one_alone() -> None:
     virtual = Virtual(PeerHabits(lost=1.0))
     for _ in range(2):
