@@ -111,7 +111,10 @@ def does_it_stop(requirements: str | os.PathLike[str] | None = None) -> pd.DataF
 _PARTS: Final = {"llama-index": "llama-index-core"}
 
 
-def _packages_in(path: Path) -> set[str]:
+def _packages_in(path: Path, within: frozenset[Path] = frozenset()) -> set[str]:
+    """Return the names in a file of requirements. within: the files that led to it, which are not read again."""
+    if (here := path.resolve()) in within:
+        return set()
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
@@ -120,7 +123,7 @@ def _packages_in(path: Path) -> set[str]:
     for number, line in enumerate(text.splitlines(), 1):
         entry = line.partition(" #")[0].rstrip("\\ ").strip()
         if further := re.match(r"(?:-r|--requirement)[ =]*(.+)", entry):
-            names |= _packages_in(path.parent / further[1])
+            names |= _packages_in(path.parent / further[1], within | {here})
         elif entry and not entry.startswith(("#", "-")):
             try:
                 names.add(canonicalize_name(Requirement(entry).name))

@@ -131,9 +131,9 @@ def test_the_command_prints_the_table_and_ends_with_an_exit_code_by_the_inversio
     assert (code, data["inversions"]) == (1, ["In node only, httpx gives up after 5 s, the run after 4 s."])
     assert {"node", "level", "seconds", "tries", "designed_s", "hang_s", "trickle_s"} <= data["limits"][0].keys()
     assert "decision timeout must be" in said(capsys, *words, "--decision-timeout", "-1")[2]
-    code, _, refused = said(capsys, *words, "--alternatives", "A")
+    code, _, refused = said(capsys, *words, "--alternatives", "A", "--slack", "0")
     assert code == 2
-    assert "--timeouts judges no alternative: leave --alternatives out" in refused
+    assert "--timeouts judges no alternative: leave --slack, --alternatives out" in refused
 
 
 def test_the_figure_draws_each_limit_that_a_fault_is_of_with_its_tries() -> None:

