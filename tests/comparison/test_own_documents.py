@@ -206,10 +206,6 @@ def test_a_replay_is_of_the_documents_and_questions_that_were_recorded(harbour: 
         replayed(live, documents=harbour, questions=fewer)
     with pytest.raises(ConfigurationError, match="documents: they are not those of the recording"):
         replayed(live)
-    of_the_lab = comparison(harbour, documents=Documents("handbook"), clock="wall")
-    assert replayed(of_the_lab).documents == Documents("handbook")
-    with pytest.raises(ConfigurationError, match="documents: the recording has settled it"):
-        replayed(of_the_lab, documents=harbour, questions=QUESTIONS)
 
 
 def test_a_replay_of_the_lab_s_own_documents_takes_no_others(harbour: Path) -> None:

@@ -15,6 +15,7 @@ import tenacity
 from commands_here import said
 from hung_graphs import ask_tavily, chat_model, one_node
 from limited_graphs import GRAPHS, Expected, node_of
+from urllib3.util import Retry
 
 import docmind_lab as dl
 from docmind_lab.experiments.doctor.limits_in_force import Limit, client_of, designed, in_sequence_s
@@ -96,15 +97,25 @@ def test_every_client_of_every_input_is_a_row_and_is_struck_also_outside_every_n
 
 
 def test_a_loop_of_tenacity_has_the_tries_that_begin_before_it_stops() -> None:
+    sent: Any = SimpleNamespace(own_s={"read": 8.0})
+
     def call(stop: Any) -> Limit:
-        attempt: Any = SimpleNamespace(own_s={"read": 8.0})
-        return tenacity.Retrying(stop=stop, wait=tenacity.wait_fixed(1))(lambda: client_of(attempt))[0]
+        retrying, found = tenacity.Retrying(stop=stop, wait=tenacity.wait_fixed(1)), []
+        for attempt in retrying:
+            with attempt:
+                found = client_of(sent)
+        assert (found, client_of(sent)[0].tries) == (retrying(lambda: client_of(sent)), 1)
+        return found[0]
+
+    def urlopen(retries: Retry, method: str = "GET") -> Limit:
+        return client_of(sent)[0]
 
     five, twenty_s = tenacity.stop_after_attempt(5), tenacity.stop_after_delay(20)
     stops = five | twenty_s, five & twenty_s, tenacity.stop_before_delay(18)
     assert [call(stop).tries for stop in stops] == [3, 5, 2]
     assert call(five | twenty_s).designed_s == 26.0
-    assert math.isinf(call(tenacity.stop_never).designed_s)
+    for endless in (call(tenacity.stop_never), urlopen(Retry(total=None))):
+        assert math.isinf(endless.designed_s)
 
 
 def test_arithmetic_adds_what_follows_and_not_what_goes_side_by_side() -> None:

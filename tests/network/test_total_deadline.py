@@ -274,18 +274,6 @@ def test_writing_to_a_server_that_does_not_read_ends_at_the_budget(write, mute_p
     assert write(f"http://127.0.0.1:{mute_port}").ended_at_the_budget()
 
 
-every_transport = pytest.mark.parametrize(
-    "write",
-    [
-        write_sync(httpx, HttpxTransport),
-        write_sync(httpx2, Httpx2Transport),
-        write_async(httpx, AsyncHttpxTransport),
-        write_async(httpx2, AsyncHttpx2Transport),
-    ],
-    ids=["httpx", "httpx2", "httpx-async", "httpx2-async"],
-)
-
-
 @every_transport
 def test_writing_to_a_server_that_reads_a_little_now_and_then_ends_at_the_budget(write):
     with socket.create_server(("127.0.0.1", 0)) as listener, contextlib.ExitStack() as stack:

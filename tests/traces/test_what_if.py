@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 from pathlib import Path
@@ -27,25 +28,20 @@ def steps_of(runs: list[TracedRun]) -> Traces:
     return Traces.of(runs, [Span(each.trace_id, "s", "", "agent", "step", 0.0, each.observed_until_s) for each in runs])
 
 
-def calls_of(runs: list[TracedRun]) -> Traces:
-    """One model call in each run, under way when the run was cut."""
-    outcomes = {"cut": "open", "answered": "ok"}
+def calls_of(runs: list[TracedRun], when_cut: str = "open") -> Traces:
+    """One model call in each run. when_cut: the outcome of one that was under way as its run was cut."""
+    outcomes = {"cut": when_cut, "answered": "ok"}
+    ends_s = [each.ended_at_s if outcomes[each.outcome] == "open" else each.observed_until_s for each in runs]
     calls = [
-        Span(each.trace_id, "c", "", "writer", "llm", 0.0, each.ended_at_s, outcome=outcomes[each.outcome])
-        for each in runs
+        Span(each.trace_id, "c", "", "writer", "llm", 0.0, end_s, outcome=outcomes[each.outcome])
+        for each, end_s in zip(runs, ends_s, strict=True)
     ]
     return Traces.of(runs, calls)
 
 
 def cut_at_the_limit(count: int, limit_s: float) -> Traces:
     """Runs of one call, each of which ends as the limit cuts it."""
-    runs = [timed_run(number, float(number), watched_s=limit_s) for number in range(1, count + 1)]
-    outcomes = {"cut": "cut", "answered": "ok"}
-    calls = [
-        Span(each.trace_id, "c", "", "writer", "llm", 0.0, each.observed_until_s, outcome=outcomes[each.outcome])
-        for each in runs
-    ]
-    return Traces.of(runs, calls)
+    return calls_of([timed_run(number, float(number), watched_s=limit_s) for number in range(1, count + 1)], "cut")
 
 
 def test_the_smallest_timeout_is_one_that_surely_reaches_the_target() -> None:
@@ -121,6 +117,15 @@ def test_the_runs_at_one_timeout_are_a_study() -> None:
     assert "No agent ran: recorded runs were replayed" in text
     assert "DOCMIND_" not in text
     assert "≥ " not in text.partition("≥:")[0], "the traces show all of the work"
+
+
+def test_runs_of_several_conditions_are_said_to_count_together() -> None:
+    traces, faults = runs_of_one_call(4), ("none", "none", "hang", "hang")
+    labels = [json.dumps({"fault": fault, "question_id": str(number)}) for number, fault in enumerate(faults)]
+    mixed = dataclasses.replace(traces, runs=traces.runs.assign(labels=labels))
+    said_of_them = "Runs of several conditions count together: fault hang and none. Traces.only(…) keeps those of one."
+    assert dl.what_if(mixed, [2], "A").finding().words[1] == said_of_them
+    assert "several conditions" not in repr(mixed.only(traces.runs["trace_id"][:2]))
 
 
 def test_without_timeouts_a_dozen_are_looked_at_up_to_the_longest_run() -> None:

@@ -137,18 +137,20 @@ def _layer(frame: FrameType, name: str, inner_s: float) -> Limit:
         tries = int(loop.max_retries) + 1
         waits_s = _backoff_s(tries, loop.initial_delay, loop.backoff_factor, loop.max_delay)
         return Limit("call", type(loop).__name__, tries=tries, waits_s=waits_s * (1.25 if loop.jitter else 1.0))
-    if function not in ("__call__", "_invoke", "_ainvoke"):
+    # A loop of tenacity calls a function, or the code around it says `for attempt in` it: so does with_retry.
+    attempts = [each.retry_state for each in local.values() if type(each).__name__ == "AttemptManager"]
+    at_work = [each.retry_object for each in attempts if each.outcome is None]
+    who = type(loop if hasattr(loop, "max_attempt_number") or not at_work else at_work[0]).__name__
+    loop = at_work[0] if at_work else loop
+    if not at_work and (function != "__call__" or not hasattr(loop, "stop")):
         return Limit("call", name)
-    # LangChain's with_retry makes its loop of tenacity at each call.
-    wait = getattr(loop, "wait", None) or getattr(loop, "_kwargs_retrying", {}).get("wait")
-    stop = loop if hasattr(loop, "max_attempt_number") else getattr(loop, "stop", None)
-    if _stops(stop, sys.maxsize, math.inf) is False:
-        return Limit("call", type(loop).__name__, waits_s=math.inf)
-    tries, waits_s, wait_s = 1, 0.0, _wait_of_tenacity_s(wait, 1)
-    while tries < _MOST_TRIES and _stops(stop, tries, tries * inner_s + waits_s, wait_s) is False:
+    if _stops(loop.stop, sys.maxsize, math.inf) is False:
+        return Limit("call", who, waits_s=math.inf)
+    tries, waits_s, wait_s = 1, 0.0, _wait_of_tenacity_s(loop.wait, 1)
+    while tries < _MOST_TRIES and _stops(loop.stop, tries, tries * inner_s + waits_s, wait_s) is False:
         tries, waits_s = tries + 1, waits_s + wait_s
-        wait_s = _wait_of_tenacity_s(wait, tries)
-    return Limit("call", type(loop).__name__, tries=tries, waits_s=waits_s)
+        wait_s = _wait_of_tenacity_s(loop.wait, tries)
+    return Limit("call", who, tries=tries, waits_s=waits_s)
 
 
 def _stops(stop: Any, failed: int, spent_s: float, wait_s: float = 0.0) -> bool | None:
@@ -166,9 +168,11 @@ def _stops(stop: Any, failed: int, spent_s: float, wait_s: float = 0.0) -> bool 
 
 def _layer_of_urllib3(retries: Any, method: str, name: str) -> Limit:
     """Return how often urllib3 asks again where nothing is answered: not what may not be asked twice."""
-    counts = [int(each) for field in ("total", "read") if (each := getattr(retries, field, None)) is not None]
-    if not counts or not retries._is_method_retryable(method):
+    if not hasattr(retries, "total") or not retries._is_method_retryable(method):
         return Limit("call", name)
+    counts = [int(each) for each in (retries.total, retries.read) if each is not None]
+    if not counts:
+        return Limit("call", name, waits_s=math.inf)
     tries = min(counts) + 1
     # There is no wait before the second try.
     waits_s = _backoff_s(tries - 1, retries.backoff_factor * 2, 2.0, retries.backoff_max)

@@ -23,7 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from docmind_lab.core.errors import RecordError
 from docmind_lab.core.levels import NAN
 from docmind_lab.core.shown import ShownAsCode
-from docmind_lab.core.text import count_of
+from docmind_lab.core.text import count_of, join_names
 from docmind_lab.core.whole_files import write_whole
 from docmind_lab.tables.frames import rows_by, rows_of, rows_to_frame
 from docmind_lab.tables.records import Column, Level, columns_of
@@ -154,7 +154,18 @@ class Traces(ShownAsCode):
         cut = int((self.runs["outcome"] == "cut").sum())
         sessions = count_of(self.runs["session"].nunique(), "session")
         head = f"{count_of(len(self.runs), 'run')} of {sessions}, {count_of(len(self.spans), 'span')}; {cut} cut"
-        return "\n".join([head, *self.notes])
+        return "\n".join([head, *self.notes, *self._mixed_conditions()])
+
+    def _mixed_conditions(self) -> list[str]:
+        """Say which conditions the runs are of, where there are several: whatever is asked counts them together."""
+        values: dict[str, set[str]] = {}
+        for name, value in (label for each in self.runs["labels"] for label in json.loads(each).items()):
+            values.setdefault(name, set()).add(str(value))
+        values.pop("question_id", None)
+        of_each = {name: join_names(sorted(found)) for name, found in values.items() if len(found) > 1}
+        several = [f"{name.replace('_', ' ')} {names}" for name, names in of_each.items()]
+        text = f"Runs of several conditions count together: {'; '.join(several)}. Traces.only(…) keeps those of one."
+        return [text] if several else []
 
     def only(self, trace_ids: Iterable[str]) -> Traces:
         """Return the traces of these runs, in the order of this table.
