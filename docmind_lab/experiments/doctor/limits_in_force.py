@@ -142,7 +142,7 @@ def _layer(frame: FrameType, name: str, inner_s: float) -> Limit:
     at_work = [each.retry_object for each in attempts if each.outcome is None]
     who = type(loop if hasattr(loop, "max_attempt_number") or not at_work else at_work[0]).__name__
     loop = at_work[0] if at_work else loop
-    if not at_work and (function != "__call__" or not hasattr(loop, "stop")):
+    if not at_work and not (function == "__call__" and hasattr(loop, "stop") and hasattr(loop, "wait")):
         return Limit("call", name)
     if _stops(loop.stop, sys.maxsize, math.inf) is False:
         return Limit("call", who, waits_s=math.inf)
