@@ -60,11 +60,12 @@ def pytest_collection_finish() -> None:
 
 
 def without_the_machines_authorities() -> None:
-    """Have no HTTP client load the authorities that this machine trusts: 20 ms each, for hosts that no test asks."""
-    load, theirs = ssl.SSLContext.load_verify_locations, {certifi.where(), os.environ.get("SSL_CERT_FILE")}
+    """Have no HTTP client load the authorities that this machine trusts: 100 ms each, for hosts that no test asks."""
+    load, paths = ssl.SSLContext.load_verify_locations, ssl.get_default_verify_paths()
+    theirs = {None, certifi.where(), paths.cafile, paths.capath, paths.openssl_cafile, paths.openssl_capath}
 
     def load_others(self: ssl.SSLContext, cafile: Any = None, capath: Any = None, cadata: Any = None) -> None:
-        if cafile not in theirs or capath or cadata:
+        if cadata or not {cafile, capath} <= theirs:
             load(self, cafile, capath, cadata)
 
     ssl.SSLContext.load_verify_locations = load_others  # type: ignore[method-assign]
