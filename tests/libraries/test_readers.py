@@ -90,7 +90,7 @@ def test_hostile_repetition_is_read_in_one_pass(name: str, text: str):
     # that a busy machine does not matter.
     started_s = time.process_time()
     assert passages(name, text)
-    assert time.process_time() - started_s < 40
+    assert time.process_time() - started_s < 10
 
 
 @given(st.binary(max_size=300), st.sampled_from(SUFFIXES))
