@@ -138,7 +138,7 @@ def test_a_package_that_lists_its_modules_lists_those_there_are() -> None:
 
 # What there is at most, in lines of Python. It is lowered with every cut, and raised by a new capability alone.
 MOST_PACKAGES = 70
-MOST_LINES = {PACKAGE: 66_973, TESTS: 51_997}
+MOST_LINES = {PACKAGE: 66_973, TESTS: 51_998}
 
 
 @pytest.mark.parametrize("folder", MOST_LINES, ids=lambda folder: folder.name)

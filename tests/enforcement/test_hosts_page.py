@@ -60,7 +60,8 @@ def my_agent(stub: Callable[..., StubServer], monkeypatch: pytest.MonkeyPatch) -
     module = importlib.import_module("my_agent")
     yield module
     # What it leaves open is closed here, where the warnings of it are ignored: pytest itself still holds the module.
-    vars(sys.modules.pop("my_agent", module)).clear()
+    sys.modules.pop("my_agent", None)
+    vars(module).clear()
     gc.collect()
 
 
